@@ -1,0 +1,71 @@
+# The two commands of the README are `make demo` and `make test`. They need Python 3.11 or later, make and
+# git; everything else is installed into .venv, again only when pyproject.toml has changed.
+#
+#   make demo ARGS=--keep                    ARGS go to `perdure demo`
+#   make test ARGS="-n 0 tests/packaging"    ARGS go to pytest; -n 0: all in one process
+#   make bench ONLY=open_and_view            one of benchmarks/
+#   make test PYTHON=python3.13              the Python for a new .venv
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format types bench clean again
+
+SHELL := /bin/sh
+export PYTHON
+
+python := .venv/bin/python
+demo_installed := .venv/.installed-for-demo
+dev_installed := .venv/.installed-for-dev
+
+# Every process of the test run has a Temporal server of its own.
+PARALLEL := -n auto --maxprocesses 4
+ONLY := *
+
+help:
+	@echo "make demo     a session runs, dies and resumes, on a Temporal server of its own"
+	@echo "make test     the tests"
+	@echo "make lint     ruff: rules and format, nothing is changed"
+	@echo "make format   ruff: what it can mend, and the format"
+	@echo "make types    mypy, strict"
+	@echo "make bench    the benchmarks"
+	@echo "make clean    removes caches and builds; .venv stays"
+
+$(demo_installed): pyproject.toml scripts/install.sh
+	@sh scripts/install.sh local
+	@touch $@
+
+$(dev_installed): pyproject.toml scripts/install.sh
+	@sh scripts/install.sh dev
+	@touch $@ $(demo_installed)
+
+# A .venv whose Python is gone is made again.
+ifneq ($(shell .venv/bin/python -c 1 2>/dev/null && echo runs),runs)
+$(demo_installed) $(dev_installed): again
+endif
+
+demo: $(demo_installed)
+	@.venv/bin/perdure demo $(ARGS)
+
+test: $(dev_installed)
+	$(python) -m pytest $(PARALLEL) $(ARGS)
+
+lint: $(dev_installed)
+	$(python) -m ruff check
+	$(python) -m ruff format --check
+
+format: $(dev_installed)
+	$(python) -m ruff check --fix
+	$(python) -m ruff format
+
+types: $(dev_installed)
+	$(python) -m mypy
+
+bench: $(dev_installed)
+	@for script in $$(grep -l __main__ benchmarks/$(ONLY).py); do \
+	    name=$$(basename $$script .py); \
+	    echo "== $$name"; \
+	    $(python) -m benchmarks.$$name $(ARGS) || exit; \
+	done
+
+clean:
+	rm -rf dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
