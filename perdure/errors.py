@@ -6,23 +6,30 @@ PerdureError
 ├── SessionNotFoundError      load or append of an ID that nobody created
 ├── EntryError                an entry that cannot be written or read
 │   ├── EntryDecodeError      a line that is not an entry
-│   └── EntryEncodeError      an entry whose line would not load again
+│   ├── EntryEncodeError      an entry whose line would not load again
+│   └── EntryKindError        a kind of custom entry that is declared wrongly
+├── JsonError                 text that is not JSON, or a value that JSON cannot carry
 ├── DamagedLogError           damage in a log, anywhere but in its torn tail
 ├── StoreError                a store that cannot be opened or reached
 ├── AgentError                an agent or a tool that is declared wrongly
+├── UnknownAgentError         an agent that the worker does not serve
 ├── ModelSpecError            a model that cannot be made from what the agent names
 ├── ModelError                a model call that failed
 ├── ToolArgumentsError        arguments that do not fit a tool
+├── ToolResultError           a result that cannot be shown to a model
 ├── CommandError              a command that the session refused; nothing changed
 │   ├── UnknownCommandError   an outcome was asked for that the session does not remember
 │   ├── CommandTooLargeError  a command larger than the engine carries
 │   └── SessionClosedError    the session was closed before the command ran
-├── RunFailedError            a run that started and failed; its input stays stored
-└── ServerError               no Temporal server, or none of perdure's workers behind it
+├── RunFailedError            a run that started and could not go on; what it stored stays
+│   └── MaxTurnsError         a run that used up its agent's turns
+└── ServerError               no Temporal server, or no worker behind it
     └── ServerMissingError    the embedded server is not installed
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class PerdureError(Exception):
@@ -58,11 +65,21 @@ class EntryError(PerdureError, ValueError):
 
 
 class EntryDecodeError(EntryError):
-    """A line that is not an entry."""
+    """A line that is not an entry; `index` is its place among several that were read at once."""
+
+    index: int = 0
 
 
 class EntryEncodeError(EntryError):
     """An entry whose line would not load again; it was refused, nothing was written."""
+
+
+class EntryKindError(EntryError, TypeError):
+    """A kind of custom entry that is declared wrongly; raised when its class is made."""
+
+
+class JsonError(PerdureError, ValueError):
+    """Text that is not JSON, or a value that JSON cannot carry."""
 
 
 class DamagedLogError(PerdureError):
@@ -104,3 +121,69 @@ class ModelError(PerdureError):
 
 class ToolArgumentsError(PerdureError, ValueError):
     """Arguments that do not fit a tool; the message tells the model what to mend."""
+
+
+class ToolResultError(PerdureError, TypeError):
+    """A tool's result that cannot be shown to a model."""
+
+
+class UnknownAgentError(PerdureError, LookupError):
+    """An agent that the worker does not serve."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        served = ", ".join(known) or "none"
+        super().__init__(
+            f"no agent {name!r} on this worker (it serves: {served}); "
+            "start the worker with it, or open the session with another"
+        )
+        self.name = name
+
+
+class CommandError(PerdureError):
+    """A command that the session refused; nothing changed."""
+
+
+class UnknownCommandError(CommandError):
+    """An outcome was asked for that the session does not remember."""
+
+
+class CommandTooLargeError(CommandError):
+    """A command larger than the engine carries; it was not sent. Sizes are in bytes."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(
+            f"the input is {size:,} bytes and the engine carries {limit:,}; "
+            "send less, or send a file by its URL"
+        )
+        self.size = size
+        self.limit = limit
+
+
+class SessionClosedError(CommandError):
+    """The session was closed before the command ran; open it to resume it."""
+
+
+class RunFailedError(PerdureError):
+    """A run that started and could not go on; what it stored stays."""
+
+
+class MaxTurnsError(RunFailedError):
+    """A run that used up its agent's turns."""
+
+
+class ServerError(PerdureError):
+    """No Temporal server, or no worker behind it."""
+
+
+class ServerMissingError(ServerError):
+    """The embedded server is not installed."""
+
+
+def restored(type_name: str, message: str) -> PerdureError:
+    """An error that was told by name, as the class of that name; a name from elsewhere becomes RunFailedError."""
+    kind = globals().get(type_name)
+    if not (isinstance(kind, type) and issubclass(kind, PerdureError)):
+        return RunFailedError(f"{type_name}: {message}")
+    error = kind.__new__(kind)
+    Exception.__init__(error, message)
+    return error

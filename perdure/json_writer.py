@@ -1,0 +1,121 @@
+"""Values to JSON text, in the form that the log's other writers use.
+
+`<`, `>`, `&`, U+2028 and U+2029 are escaped, controls too, lone surrogates as well; all other
+characters stand as they are. A whole float has no `.0`, exponents are for very small and very
+large floats only. Written without recursion, so that whatever could be read can be written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from json.encoder import encode_basestring
+from math import isfinite
+from typing import Any, Final
+
+from perdure.errors import JsonError
+from perdure.json_reader import MAX_DEPTH
+
+_UNSAFE: Final = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
+
+
+def dumps_json(value: Any) -> bytes:
+    """One line of JSON in UTF-8, without the newline.
+
+    Raises `JsonError` for what JSON cannot carry: `NaN` and infinities, keys that are not text,
+    other objects than text, numbers, booleans, None, lists, tuples and dicts, nesting over
+    `MAX_DEPTH`.
+    """
+    parts: list[str] = []
+    add = parts.append
+    # One frame a container: what is left of it, its closing bracket.
+    frames: list[tuple[Iterator[Any], str]] = [(iter((value,)), "")]
+    separator = ""
+    while frames:
+        rest, closing = frames[-1]
+        for item in rest:
+            if closing == "}":
+                key, item = item
+                if not isinstance(key, str):
+                    raise JsonError(f"the key {key!r:.80} is not text")
+                add(f"{separator}{_string(key)}:")
+            else:
+                add(separator)
+            scalar = _scalar(item)
+            if scalar is None:
+                if len(frames) > MAX_DEPTH:
+                    raise JsonError(f"nesting over {MAX_DEPTH:,} levels")
+                frames.append(_open(item, add))
+                separator = ""
+                break
+            add(scalar)
+            separator = "," if closing else ""
+        else:
+            add(closing)
+            frames.pop()
+            separator = ","
+    return "".join(parts).encode()
+
+
+def _open(container: Any, add: Any) -> tuple[Iterator[Any], str]:
+    if isinstance(container, dict):
+        add("{")
+        return iter(container.items()), "}"
+    if isinstance(container, (list, tuple)):
+        add("[")
+        return iter(container), "]"
+    raise JsonError(f"JSON cannot carry {type(container).__name__} {container!r:.80}")
+
+
+def _scalar(value: Any) -> str | None:
+    if isinstance(value, str):
+        return _string(value)
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, int):
+        return _integer(value)
+    if isinstance(value, float):
+        return _float(value)
+    return None
+
+
+def _string(text: str) -> str:
+    written = encode_basestring(text)
+    return _UNSAFE.sub(_escape, written) if _UNSAFE.search(written) else written
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _integer(value: int) -> str:
+    try:
+        return int.__repr__(value)
+    except ValueError:  # `int` itself writes no more than some 4,300 digits
+        return str(Decimal(value))
+
+
+def _float(value: float) -> str:
+    if not isfinite(value):
+        raise JsonError(f"JSON has no number for {value!r}")
+    if value and not 1e-6 <= abs(value) < 1e21:
+        mantissa, _, exponent = f"{value!r}".partition("e")
+        return f"{mantissa.removesuffix('.0')}e{_exponent(exponent)}"
+    return _plain(value)
+
+
+def _exponent(text: str) -> str:
+    # Two digits at least in Python, only as many as needed below 1e-6 on the wire.
+    return f"-{int(text[1:])}" if text.startswith("-") else f"+{int(text)}"
+
+
+def _plain(value: float) -> str:
+    text = repr(value)
+    if "e" in text:
+        text = f"{Decimal(text):f}"
+    return text.removesuffix(".0")
