@@ -1,0 +1,32 @@
+"""Where sessions are kept: the contract of a store, and the stores that come with perdure."""
+
+from __future__ import annotations
+
+from perdure.errors import StoreError
+from perdure.stores.contract import Store
+from perdure.stores.files import FileStore
+from perdure.stores.memory import MemoryStore
+
+__all__ = ["FileStore", "MemoryStore", "Store", "open_store"]
+
+_ACCEPTED = "name a store as files:DIR or memory:"
+
+
+def open_store(spec: str) -> FileStore | MemoryStore:
+    """Return the store that a text names: `files:DIR`, or `memory:` for a fresh one.
+
+    A memory store lives in one process: two that are opened share nothing, and a worker elsewhere
+    does not see it.
+
+    Raises:
+        StoreError: the text names no store, or one that cannot be opened.
+    """
+    kind, _, place = spec.partition(":")
+    if kind == "files" and place:
+        return FileStore(place)
+    if spec == "memory:":
+        return MemoryStore()
+    if kind in ("postgresql", "postgres"):
+        raise StoreError(f"PostgreSQL is not available as a store yet; {_ACCEPTED}")
+    # Only its kind is repeated: what follows may be a password.
+    raise StoreError(f"{kind!r} is no kind of store; {_ACCEPTED}")
