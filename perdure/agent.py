@@ -1,0 +1,108 @@
+"""What runs in a session: a model, its instructions and its tools."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from perdure.errors import AgentError
+from perdure.models import LanguageModel, ModelChoice, ToolSpec, check_model, resolve_model
+from perdure.tools import Tool
+
+MAX_NAME: Final = 200
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Agent:
+    """A named agent. Workers are given agents; sessions name the one that they use.
+
+    `model` is a spec (`"anthropic:claude-sonnet-4-5"`), a pydantic-ai model, any `LanguageModel`,
+    or None for sessions that only record. A plain function among `tools` becomes a tool.
+    `max_turns` is how often one run may call the model.
+
+    Raises `AgentError` when something is declared wrongly. A spec is only looked up when a run
+    starts, so that an agent can be declared where no API key is at hand.
+    """
+
+    name: str
+    model: ModelChoice
+    instructions: str
+    tools: tuple[Tool[..., Any], ...]
+    max_turns: int
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        model: ModelChoice,
+        instructions: str = "",
+        tools: Iterable[Tool[..., Any] | Callable[..., Any]] = (),
+        max_turns: int = 50,
+    ) -> None:
+        _check_name(name)
+        check_model(model)
+        if not isinstance(instructions, str):
+            raise AgentError(
+                f"the instructions of agent {name!r} must be text, not {instructions!r}"
+            )
+        if type(max_turns) is not int or max_turns < 1:
+            raise AgentError(f"max_turns of agent {name!r} must be at least 1, not {max_turns!r}")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "instructions", instructions)
+        object.__setattr__(self, "tools", _tools(name, tools))
+        object.__setattr__(self, "max_turns", max_turns)
+
+    def __repr__(self) -> str:
+        return f"<Agent {self.name!r}>"
+
+    def tool(self, name: str) -> Tool[..., Any] | None:
+        """The agent's tool of that name, if it has one."""
+        return self._tools_by_name.get(name)
+
+    @cached_property
+    def tool_specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as the model is told of them, in the order of their declaration."""
+        return tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in self.tools)
+
+    def language_model(self) -> LanguageModel | None:
+        """The model, made once and kept; None for an agent without one.
+
+        Raises `ModelSpecError` when a spec names nothing that is known, or lacks its package or its
+        API key.
+        """
+        return self._language_model
+
+    @cached_property
+    def _language_model(self) -> LanguageModel | None:
+        return resolve_model(self.model)
+
+    @cached_property
+    def _tools_by_name(self) -> dict[str, Tool[..., Any]]:
+        return {tool.name: tool for tool in self.tools}
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise AgentError(f"an agent needs a name, not {name!r}: sessions find it by that")
+    if len(name) > MAX_NAME:
+        raise AgentError(
+            f"the agent name {name[:40]!r}… is {len(name)} characters long; at most {MAX_NAME}"
+        )
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        raise AgentError(f"the agent name {name!r} holds control characters; use printable ones")
+
+
+def _tools(agent_name: str, declared: object) -> tuple[Tool[..., Any], ...]:
+    if not isinstance(declared, Iterable) or isinstance(declared, (str, bytes)):
+        raise AgentError(f"the tools of agent {agent_name!r} must be a list, not {declared!r}")
+    tools: dict[str, Tool[..., Any]] = {}
+    for function in declared:
+        tool = function if isinstance(function, Tool) else Tool(function)
+        if tool.name in tools:
+            raise AgentError(f"agent {agent_name!r} has two tools named {tool.name!r}; rename one")
+        tools[tool.name] = tool
+    return tuple(tools.values())

@@ -1,0 +1,64 @@
+"""What a language model is to perdure: one call that takes a conversation and gives the next
+message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from perdure.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model is told of it. `parameters` is the JSON schema of its arguments, an
+    object.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One call: the conversation so far, as the model view gives it, and what goes with it."""
+
+    messages: Sequence[Message]
+    instructions: str = ""
+    tools: Sequence[ToolSpec] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a message that is still being written; `index` is the place of its content block
+    in the message.
+    """
+
+    kind: Literal["text", "thinking", "tool_arguments"]
+    text: str
+    index: int
+
+
+OnDelta: TypeAlias = Callable[[Delta], None]
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """A model to bring along: these two members, nothing to inherit."""
+
+    @property
+    def name(self) -> str:
+        """A label for people: `anthropic:claude-sonnet-4-5`."""
+        ...
+
+    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Message:
+        """The next message, of role `assistant`, whole.
+
+        With `on_delta`, pieces of it may be passed on while they arrive. The call may be cancelled.
+        It does not retry: a failure is a `ModelError` that says whether another attempt may
+        succeed, and the caller decides.
+        """
+        ...

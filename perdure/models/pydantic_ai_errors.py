@@ -1,0 +1,86 @@
+"""What a failed call of a pydantic-ai model means: whether another attempt may succeed, and
+when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic_ai import exceptions as ai
+
+from perdure.errors import ModelError
+
+RETRYABLE_STATUS: Final = frozenset({408, 409, 425, 429})
+"""HTTP statuses below 500 that pass: timeout, conflict (a lock at the provider), too early, too
+many requests.
+"""
+
+MAX_MESSAGE: Final = 500
+
+
+def model_error(error: Exception, label: str) -> ModelError:
+    """The failure as ours. `label` names the model in the message."""
+    if isinstance(error, ModelError):
+        return error
+    if isinstance(error, ai.FallbackExceptionGroup):
+        return _all_failed(error, label)
+    if isinstance(error, ai.ModelHTTPError):
+        return ModelError(
+            f"{label}: HTTP {error.status_code}: {_provider_message(error)}"[:MAX_MESSAGE],
+            retryable=_http_retryable(error),
+            retry_after=error.retry_after,
+        )
+    retryable = _retryable(error)
+    retry_after = error.retry_after if isinstance(error, ai.ModelAPIError) else None
+    message = str(error) or type(error).__name__
+    return ModelError(
+        f"{label}: {message}"[:MAX_MESSAGE], retryable=retryable, retry_after=retry_after
+    )
+
+
+def _http_retryable(error: ai.ModelHTTPError) -> bool:
+    if isinstance(error, ai.ModelQuotaExceededError):
+        return False  # often a 429, but waiting does not fill an account
+    if error.provider_retry_hint is not None:
+        return error.provider_retry_hint
+    return error.status_code >= 500 or error.status_code in RETRYABLE_STATUS
+
+
+def _retryable(error: Exception) -> bool:
+    if isinstance(
+        error, (ai.ModelQuotaExceededError, ai.ModelRequestRejectedError, ai.ContentFilterError)
+    ):
+        return False
+    # What remains of these are transport failures, and answers that were cut or garbled on the way.
+    if isinstance(error, (ai.ModelAPIError, ai.UnexpectedModelBehavior)):
+        return True
+    return isinstance(error, (ConnectionError, TimeoutError)) or _is_transport_error(error)
+
+
+def _is_transport_error(error: Exception) -> bool:
+    # By name, because a provider's package may bring either of two HTTP libraries.
+    return any(kind.__name__ == "TransportError" for kind in type(error).__mro__)
+
+
+def _all_failed(group: ai.FallbackExceptionGroup, label: str) -> ModelError:
+    errors = [model_error(error, label) for error in group.exceptions]
+    waits = [
+        error.retry_after for error in errors if error.retryable and error.retry_after is not None
+    ]
+    return ModelError(
+        "; ".join(map(str, errors))[:MAX_MESSAGE],
+        retryable=any(error.retryable for error in errors),
+        retry_after=min(waits, default=None),
+    )
+
+
+def _provider_message(error: ai.ModelHTTPError) -> str:
+    """What the provider said, without the JSON around it."""
+    body: Any = error.body
+    if isinstance(body, Mapping):
+        inner = body.get("error")
+        body = inner if isinstance(inner, Mapping) else body
+        body = body.get("message", body)
+    said = str(body) if body else "no explanation"
+    return f"{said}. {error.hint}" if error.hint else said

@@ -1,0 +1,323 @@
+"""What a function tells a model, and which functions cannot be tools."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from perdure.errors import AgentError
+from perdure.tools import Tool, ToolContext, tool
+
+
+class Address(BaseModel):
+    street: str
+    number: int
+
+
+def test_a_bare_decorator_takes_everything_from_the_function() -> None:
+    @tool
+    async def find_order(order_id: str, limit: int = 3) -> str:
+        """Look an order up."""
+        return f"{order_id} {limit}"
+
+    assert (find_order.name, find_order.description) == ("find_order", "Look an order up.")
+    assert (find_order.idempotent, find_order.timeout) == (False, None)
+    assert find_order.parameters == {
+        "type": "object",
+        "properties": {
+            "order_id": {"type": "string"},
+            "limit": {"type": "integer", "default": 3},
+        },
+        "required": ["order_id"],
+        "additionalProperties": False,
+    }
+
+
+def test_options_are_carried() -> None:
+    @tool(name="look-up", idempotent=True, timeout=30)
+    def find_order(order_id: str) -> str:
+        return order_id
+
+    assert (find_order.name, find_order.idempotent, find_order.timeout) == ("look-up", True, 30.0)
+
+
+def test_a_tool_without_parameters_takes_an_empty_object() -> None:
+    @tool
+    def now() -> str:
+        return "noon"
+
+    assert now.parameters == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def test_a_tool_is_still_the_function_for_whoever_calls_it() -> None:
+    @tool
+    def double(number: int) -> int:
+        return number * 2
+
+    assert double(21) == 42
+
+
+def test_no_docstring_is_an_empty_description() -> None:
+    @tool
+    def now() -> str:
+        return "noon"
+
+    assert now.description == ""
+
+
+def google(
+    order_id: str, limit: int, note: Annotated[str, Field(description="said by the field")]
+) -> str:
+    """Look an order up.
+
+    Only orders of this year.
+
+    Args:
+        order_id: The number
+            on the receipt.
+        limit (int): How many.
+        note: Said by the docstring.
+
+    Returns:
+        The order's state.
+
+    Raises:
+        LookupError: No such order.
+    """
+    return order_id
+
+
+def numpy(
+    order_id: str, limit: int, note: Annotated[str, Field(description="said by the field")]
+) -> str:
+    """Look an order up.
+
+    Only orders of this year.
+
+    Parameters
+    ----------
+    order_id : str
+        The number
+        on the receipt.
+    limit
+        How many.
+    note
+        Said by the docstring.
+
+    Returns
+    -------
+    str
+        The order's state.
+    """
+    return order_id
+
+
+def sphinx(
+    order_id: str, limit: int, note: Annotated[str, Field(description="said by the field")]
+) -> str:
+    """Look an order up.
+
+    Only orders of this year.
+
+    :param order_id: The number
+        on the receipt.
+    :param int limit: How many.
+    :param note: Said by the docstring.
+    :returns: The order's state.
+    """
+    return order_id
+
+
+@pytest.mark.parametrize("function", [google, numpy, sphinx])
+def test_docstrings_of_three_styles_describe_the_parameters(
+    function: Callable[..., str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    described = tool(function)
+
+    assert described.description == (
+        "Look an order up.\n\nOnly orders of this year.\n\nReturns: The order's state."
+    )
+    properties = described.parameters["properties"]
+    assert {name: field["description"] for name, field in properties.items()} == {
+        "order_id": "The number on the receipt.",
+        "limit": "How many.",
+        "note": "said by the field",
+    }
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_docstring_that_only_looks_like_sections_is_kept_whole() -> None:
+    @tool
+    def now() -> str:
+        """Say what time it is.
+
+        Example: noon. Ratio 1:2.
+        """
+        return "noon"
+
+    assert now.description == "Say what time it is.\n\nExample: noon. Ratio 1:2."
+
+
+def test_a_rich_signature_becomes_a_rich_schema() -> None:
+    @tool
+    def ship(
+        to: Address, speed: Literal["slow", "fast"] = "slow", gifts: list[str] | None = None
+    ) -> str:
+        return to.street
+
+    assert ship.parameters["properties"] == {
+        "to": {"$ref": "#/$defs/Address"},
+        "speed": {"enum": ["slow", "fast"], "type": "string", "default": "slow"},
+        "gifts": {
+            "anyOf": [{"items": {"type": "string"}, "type": "array"}, {"type": "null"}],
+            "default": None,
+        },
+    }
+    assert ship.parameters["required"] == ["to"]
+
+
+def test_a_default_that_json_cannot_carry_is_left_out_of_the_schema() -> None:
+    @tool
+    def now(zone: Any = object()) -> str:  # noqa: B008 - the point of the test
+        return str(zone)
+
+    assert now.parameters["properties"] == {"zone": {}}
+
+
+def test_the_context_is_hidden_from_the_model_wherever_it_stands() -> None:
+    @tool
+    def first(ctx: ToolContext, order_id: str) -> str:
+        return order_id
+
+    @tool
+    def last(order_id: str, *, ctx: ToolContext | None = None) -> str:
+        return order_id
+
+    assert list(first.parameters["properties"]) == ["order_id"]
+    assert list(last.parameters["properties"]) == ["order_id"]
+
+
+def test_a_bound_method_is_a_tool() -> None:
+    class Shop:
+        def find_order(self, order_id: str) -> str:
+            """Look an order up."""
+            return order_id
+
+    found = tool(Shop().find_order)
+
+    assert (found.name, found.description) == ("find_order", "Look an order up.")
+    assert list(found.parameters["properties"]) == ["order_id"]
+
+
+def test_what_a_partial_fills_in_is_hidden_from_the_model() -> None:
+    def find_order(shop: object, order_id: str, limit: int = 3) -> str:
+        """Look an order up."""
+        return order_id
+
+    found = tool(functools.partial(find_order, object(), limit=5))
+
+    assert (found.name, found.description) == ("find_order", "Look an order up.")
+    assert list(found.parameters["properties"]) == ["order_id"]
+
+
+def test_an_object_that_can_be_called_is_a_tool_when_it_is_given_a_name() -> None:
+    class FindOrder:
+        async def __call__(self, order_id: str) -> str:
+            return order_id
+
+    assert list(tool(FindOrder(), name="find_order").parameters["properties"]) == ["order_id"]
+
+
+def test_an_annotation_of_the_result_need_not_exist() -> None:
+    @tool
+    def now() -> OnlyForTypeCheckers:  # type: ignore[name-defined]  # noqa: F821
+        return "noon"
+
+    assert now.name == "now"
+
+
+def no_annotation(order_id) -> str:  # type: ignore[no-untyped-def]
+    return str(order_id)
+
+
+def takes_args(*orders: str) -> str:
+    return ""
+
+
+def takes_kwargs(**orders: str) -> str:
+    return ""
+
+
+def two_contexts(one: ToolContext, two: ToolContext) -> str:
+    return ""
+
+
+def unknown_type(order: Missing) -> str:  # type: ignore[name-defined]  # noqa: F821
+    return ""
+
+
+def not_json(callback: Callable[[], None]) -> str:
+    return ""
+
+
+class Unknown:
+    pass
+
+
+def no_schema(thing: Unknown) -> str:
+    return ""
+
+
+def yields() -> Iterator[str]:
+    yield ""
+
+
+async def yields_later() -> AsyncIterator[str]:
+    yield ""
+
+
+class Shop:
+    def find_order(self, order_id: str) -> str:
+        return order_id
+
+
+@pytest.mark.parametrize(
+    "function, reason",
+    [
+        (no_annotation, "parameter 'order_id' of tool 'no_annotation' has no annotation"),
+        (Shop.find_order, "make the tool from the bound method instead: tool(instance.find_order)"),
+        (takes_args, "tool 'takes_args' takes *orders, which a model cannot fill"),
+        (takes_kwargs, "tool 'takes_kwargs' takes **orders, which a model cannot fill"),
+        (two_contexts, "tool 'two_contexts' takes the ToolContext twice"),
+        (unknown_type, "an annotation of tool 'unknown_type' cannot be resolved: name 'Missing'"),
+        (not_json, "a parameter of tool 'not_json' has a type that JSON cannot carry"),
+        (no_schema, "a parameter of tool 'no_schema' has a type that JSON cannot carry"),
+        (yields, "tool 'yields' yields; return one value instead"),
+        (yields_later, "tool 'yields_later' yields; return one value instead"),
+        (Shop, "tool 'Shop' must be a function, not <class"),
+        (lambda: "", "tool name '<lambda>' is not one that every provider takes"),
+        ("find_order", "tool name None is not one that every provider takes"),
+        (tool(google), "'google' is a tool already"),
+    ],
+)
+def test_a_function_that_no_model_could_call_is_refused_at_once(function: Any, reason: str) -> None:
+    with pytest.raises(AgentError) as raised:
+        tool(function, name=function.name if isinstance(function, Tool) else None)
+
+    assert reason in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["", "find order", "a.b", "größe", "x" * 65, 7])
+def test_a_name_that_some_provider_refuses_is_refused(name: Any) -> None:
+    with pytest.raises(AgentError, match="letters, digits, _ and -"):
+        tool(google, name=name)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), True, "30"])
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: Any) -> None:
+    with pytest.raises(AgentError, match="the timeout of tool 'google' must be"):
+        tool(timeout=timeout)(google)
