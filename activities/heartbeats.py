@@ -1,0 +1,111 @@
+"""Heartbeats that do not stop when the application blocks the event loop.
+
+A beat normally goes out through the SDK, on the worker's event loop, which is also how a
+cancellation comes back. A tool that computes for seconds without awaiting stops that loop, and the
+server would take its worker for dead. A thread watches the beat of each running activity, and
+while one is late it reports for it over the client's own connection, for as long as a worker may
+reasonably be stuck.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from temporalio import activity
+from temporalio.api.workflowservice.v1 import RecordActivityTaskHeartbeatRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+logger = logging.getLogger("perdure.activities")
+
+INTERVAL = 1.0
+"""Seconds between two beats."""
+
+_LATE = 1.5 * INTERVAL
+_STUCK = 60.0
+
+
+@dataclass(eq=False)
+class _Beat:
+    client: Client
+    namespace: str
+    task_token: bytes
+    last: float = field(default_factory=time.monotonic)
+
+
+class Heart:
+    """Beats for the activities of one worker. `close` it when the worker is shut down."""
+
+    def __init__(self) -> None:
+        self._beats: set[_Beat] = set()
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @contextlib.asynccontextmanager
+    async def beating(self) -> AsyncIterator[None]:
+        """Report the current activity as alive until the block ends."""
+        info = activity.info()
+        beat = _Beat(activity.client(), info.namespace, info.task_token)
+        self._watch(beat)
+        pulse = asyncio.create_task(_pulse(beat))
+        try:
+            yield
+        finally:
+            pulse.cancel()
+            with self._lock:
+                self._beats.discard(beat)
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._stopped.set()
+
+    def _watch(self, beat: _Beat) -> None:
+        with self._lock:
+            self._beats.add(beat)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._stand_in, name="perdure-heartbeats", daemon=True
+                )
+                self._thread.start()
+
+    def _stand_in(self) -> None:
+        loop = asyncio.new_event_loop()
+        try:
+            while not self._stopped.wait(INTERVAL):
+                with self._lock:
+                    late = [beat for beat in self._beats if _is_late(beat)]
+                if late:
+                    loop.run_until_complete(asyncio.gather(*map(_report, late)))
+        finally:
+            loop.close()
+
+
+def _is_late(beat: _Beat) -> bool:
+    return _LATE < time.monotonic() - beat.last < _STUCK
+
+
+async def _pulse(beat: _Beat) -> None:
+    while True:
+        activity.heartbeat()
+        beat.last = time.monotonic()
+        await asyncio.sleep(INTERVAL)
+
+
+async def _report(beat: _Beat) -> None:
+    request = RecordActivityTaskHeartbeatRequest(
+        namespace=beat.namespace, task_token=beat.task_token, identity=beat.client.identity
+    )
+    try:
+        await asyncio.wait_for(
+            beat.client.workflow_service.record_activity_task_heartbeat(request), INTERVAL
+        )
+    except (RPCError, TimeoutError) as error:
+        # The activity may be over by now, or the server out of reach; the next beat will tell.
+        logger.debug("a late heartbeat was not recorded: %s", error)

@@ -1,0 +1,82 @@
+"""Store calls, as the workflow's short local activities."""
+
+from __future__ import annotations
+
+from temporalio import activity
+
+from perdure import names
+from perdure.activities.agents import AgentRegistry, model_of
+from perdure.activities.failures import as_failure
+from perdure.codec import entry_from_json
+from perdure.entries import Entry
+from perdure.errors import PerdureError, SessionExistsError, SessionNotFoundError
+from perdure.protocol import (
+    AppendEntries,
+    EntryJson,
+    LoadedSession,
+    OpenSession,
+    RunPlan,
+    StartRun,
+)
+from perdure.stores.contract import Store
+from perdure.transcript import Transcript
+
+
+class StoreActivities:
+    """Open, append, and the check that a run can start. Each may be repeated: the store adds
+    nothing twice.
+    """
+
+    def __init__(self, store: Store, agents: AgentRegistry) -> None:
+        self._store = store
+        self._agents = agents
+
+    @activity.defn(name=names.OPEN_SESSION)
+    async def open_session(self, request: OpenSession) -> LoadedSession:
+        """Load the session, or create it; when another opener creates it in between, resume
+        theirs.
+        """
+        try:
+            return await self._open(request.session_id)
+        except PerdureError as error:
+            raise as_failure(error) from error
+
+    async def _open(self, session_id: str) -> LoadedSession:
+        try:
+            return _resumed(await self._store.load_entries(session_id))
+        except SessionNotFoundError:
+            pass
+        try:
+            await self._store.create_session(session_id)
+        except SessionExistsError:
+            return _resumed(await self._store.load_entries(session_id))
+        return LoadedSession(created=True)
+
+    @activity.defn(name=names.APPEND_ENTRIES)
+    async def append_entries(self, request: AppendEntries) -> None:
+        """Store entries with the IDs that the workflow gave them, so that a repetition is a
+        no-op.
+        """
+        try:
+            await self._store.append_entries(request.session_id, _entries(request.entries))
+        except PerdureError as error:
+            raise as_failure(error) from error
+
+    @activity.defn(name=names.START_RUN)
+    async def start_run(self, request: StartRun) -> RunPlan:
+        """Check that the agent's loop can start; only then store the run's input."""
+        try:
+            agent = self._agents.find(request.agent or "")
+            model = model_of(agent)
+            await self._store.append_entries(request.session_id, _entries(request.entries))
+        except PerdureError as error:
+            raise as_failure(error) from error
+        return RunPlan(model=model.name, max_turns=agent.max_turns)
+
+
+def _resumed(entries: list[Entry]) -> LoadedSession:
+    return LoadedSession(leaf_id=Transcript(entries).leaf_id)
+
+
+def _entries(entries: list[EntryJson]) -> list[Entry]:
+    return [entry_from_json(entry) for entry in entries]

@@ -1,0 +1,105 @@
+"""The client: find or create sessions, from any process."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from temporalio.client import Client
+from temporalio.envconfig import ClientConfig
+
+from perdure import names
+from perdure.errors import ServerError
+from perdure.protocol import MAX_HISTORY_EVENTS, OpenCommand, SessionState
+from perdure.remote import RemoteSession
+from perdure.session import Session
+from perdure.session_id import check_session_id, workflow_id
+from perdure.stores import open_store
+from perdure.stores.contract import Store
+from perdure.transcript_cache import Transcripts
+
+OPEN_TIMEOUT = 30.0
+"""Seconds that `open` waits for a worker."""
+
+
+class Sessions:
+    """Sessions of one store on one task queue."""
+
+    def __init__(
+        self,
+        client: Client,
+        store: Store | str,
+        *,
+        task_queue: str = names.TASK_QUEUE,
+        max_history_events: int = MAX_HISTORY_EVENTS,
+    ) -> None:
+        """Use a client that is connected already.
+
+        `max_history_events` is for new sessions: the length of history, in events, after which a
+        session's workflow continues as new.
+        """
+        self.client = client
+        self.store = open_store(store) if isinstance(store, str) else store
+        self.task_queue = task_queue
+        self._max_history_events = max_history_events
+        self._transcripts = Transcripts(self.store)
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        *,
+        store: Store | str,
+        task_queue: str = names.TASK_QUEUE,
+        max_history_events: int = MAX_HISTORY_EVENTS,
+    ) -> AsyncIterator[Sessions]:
+        """Connect to Temporal as the SDK's environment configuration says, and use the store.
+
+        Raises ServerError when there is no server, StoreError when the store cannot be opened.
+        """
+        client = await connect_client()
+        yield cls(client, store, task_queue=task_queue, max_history_events=max_history_events)
+
+    async def open(
+        self,
+        session_id: str | None = None,
+        *,
+        agent: str | None = None,
+        timeout: float = OPEN_TIMEOUT,
+    ) -> Session:
+        """Resume the session of that ID, or create it; without an ID, make one up (`session.id`).
+
+        From now on the named agent serves it; without a name, whoever served it before. Raises
+        InvalidSessionIdError, DamagedLogError when its log cannot be read, ServerError when no
+        worker answers within `timeout` seconds.
+        """
+        session_id = check_session_id(session_id if session_id is not None else uuid.uuid4().hex)
+        remote = RemoteSession(self.client, workflow_id(session_id), self.task_queue)
+        state = SessionState(
+            session_id=session_id, agent=agent, max_history_events=self._max_history_events
+        )
+        opened = await remote.open(OpenCommand(agent=agent), state, timeout)
+        return Session(opened, remote, self._transcripts)
+
+
+async def connect_client() -> Client:
+    """A client as the SDK's environment configuration describes it (`TEMPORAL_ADDRESS`, profiles,
+    TLS, API key).
+
+    Raises ServerError when the server cannot be reached or the configuration cannot be read.
+    """
+    try:
+        config = ClientConfig.load_client_connect_config()
+    except Exception as error:
+        raise ServerError(f"the Temporal client configuration cannot be read: {error}") from error
+    config.setdefault("target_host", "localhost:7233")
+    config.setdefault("namespace", "default")
+    address = config["target_host"]
+    try:
+        return await Client.connect(**config)
+    except Exception as error:
+        raise ServerError(
+            f"no Temporal server answers at {address}; "
+            "set TEMPORAL_ADDRESS, or start one: temporal server start-dev"
+        ) from error

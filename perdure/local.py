@@ -1,0 +1,41 @@
+"""Everything in one process: an embedded server, a worker and a client. For a laptop, a test, a
+notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from perdure.agent import Agent
+from perdure.client import Sessions
+from perdure.dev_server import dev_server
+from perdure.stores import MemoryStore, open_store
+from perdure.stores.contract import Store
+from perdure.worker import build_worker
+
+
+@asynccontextmanager
+async def local(
+    *,
+    agents: Sequence[Agent],
+    store: Store | str | None = None,
+    database: Path | None = None,
+    ui_port: int | None = None,
+) -> AsyncIterator[Sessions]:
+    """The same `Sessions` over a Temporal server and a worker that end with the block.
+
+    Without a store, sessions live in memory. With a `database` file the server remembers its
+    workflows, and with a `ui_port` it serves the Temporal UI. Raises ServerMissingError when the
+    server is not installed (extra `local`).
+    """
+    if store is None:
+        store = MemoryStore()
+    elif isinstance(store, str):
+        store = open_store(store)
+    async with (
+        dev_server(database=database, ui_port=ui_port) as server,
+        build_worker(server.client, agents=agents, store=store),
+    ):
+        yield Sessions(server.client, store)

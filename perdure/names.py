@@ -1,0 +1,28 @@
+"""Every name that is written into Temporal: permanent once released, so all of them live here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TASK_QUEUE: Final = "perdure"
+"""The task queue that workers poll and clients use unless told otherwise."""
+
+SESSION_WORKFLOW: Final = "perdure.session"
+
+OPEN_SESSION: Final = "perdure.open_session"
+START_RUN: Final = "perdure.start_run"
+APPEND_ENTRIES: Final = "perdure.append_entries"
+CALL_MODEL: Final = "perdure.call_model"
+RUN_TOOL: Final = "perdure.run_tool"
+
+OPEN: Final = "open"
+RUN: Final = "run"
+APPEND: Final = "append"
+CLOSE: Final = "close"
+WAIT: Final = "wait"
+STATUS: Final = "status"
+
+
+def run_topic(run_id: str) -> str:
+    """The stream topic that carries one run's events."""
+    return f"run:{run_id}"

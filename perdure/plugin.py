@@ -1,0 +1,88 @@
+"""perdure in a Temporal worker, as a plugin of the SDK."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+from temporalio.plugin import SimplePlugin
+from temporalio.worker import WorkerConfig, WorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+
+from perdure.activities import ModelActivities, StoreActivities, ToolActivities
+from perdure.activities.agents import AgentRegistry
+from perdure.activities.heartbeats import Heart
+from perdure.agent import Agent
+from perdure.stores import open_store
+from perdure.stores.contract import Store
+from perdure.transcript_cache import Transcripts
+from perdure.workflows import SessionWorkflow
+
+_SDK_STICKY_TIMEOUT = timedelta(seconds=10)
+_SDK_THROTTLE = timedelta(seconds=60)
+_STICKY_TIMEOUT = timedelta(seconds=2)
+_THROTTLE = timedelta(milliseconds=500)
+
+
+class PerdurePlugin(SimplePlugin):
+    """Adds the session workflow and its activities to a worker that may serve other things too.
+
+    Two of the worker's settings are tightened unless they were set: the sticky queue's timeout,
+    which passes after a worker died before another takes its sessions over, and the heartbeat
+    throttle, which delays a cancellation.
+    """
+
+    def __init__(self, *, agents: Sequence[Agent], store: Store | str) -> None:
+        """Serve these agents over the store. Raises AgentError when two agents share a name."""
+        store = open_store(store) if isinstance(store, str) else store
+        registry = AgentRegistry(agents)
+        transcripts = Transcripts(store)
+        self._heart = Heart()
+        storage = StoreActivities(store, registry)
+        model = ModelActivities(registry, transcripts, self._heart)
+        tools = ToolActivities(registry, self._heart)
+        super().__init__(
+            "perdure.PerdurePlugin",
+            workflows=[SessionWorkflow],
+            activities=[
+                storage.open_session,
+                storage.append_entries,
+                storage.start_run,
+                model.call_model,
+                tools.run_tool,
+            ],
+            workflow_runner=_with_passthrough,
+            run_context=self._while_running,
+        )
+
+    def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
+        """See the class."""
+        config = super().configure_worker(config)
+        if config.get("sticky_queue_schedule_to_start_timeout") in (None, _SDK_STICKY_TIMEOUT):
+            config["sticky_queue_schedule_to_start_timeout"] = _STICKY_TIMEOUT
+        if config.get("max_heartbeat_throttle_interval") in (None, _SDK_THROTTLE):
+            config["max_heartbeat_throttle_interval"] = _THROTTLE
+        return config
+
+    @contextlib.asynccontextmanager
+    async def _while_running(self) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            self._heart.close()
+
+
+def _with_passthrough(runner: WorkflowRunner | None) -> WorkflowRunner:
+    """The sandbox imports a workflow's modules anew; perdure's pure modules and pydantic need
+    not be.
+    """
+    if not isinstance(runner, SandboxedWorkflowRunner):
+        return runner or SandboxedWorkflowRunner()
+    return dataclasses.replace(
+        runner,
+        restrictions=runner.restrictions.with_passthrough_modules(
+            "perdure", "pydantic", "pydantic_core", "annotated_types"
+        ),
+    )

@@ -1,0 +1,195 @@
+"""One session's workflow, as seen from a client: commands out, outcomes and perdure's errors
+back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TypeVar
+
+from temporalio.client import (
+    Client,
+    WithStartWorkflowOperation,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateHandle,
+    WorkflowUpdateStage,
+)
+from temporalio.common import QueryRejectCondition, WorkflowIDConflictPolicy
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from perdure import names
+from perdure.errors import (
+    CommandTooLargeError,
+    PerdureError,
+    ServerError,
+    SessionClosedError,
+    restored,
+)
+from perdure.protocol import (
+    MAX_COMMAND_BYTES,
+    Command,
+    OpenCommand,
+    Opened,
+    Outcome,
+    SessionState,
+    Status,
+    WaitCommand,
+)
+
+T = TypeVar("T")
+
+_BUSY = {
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+    RPCStatusCode.UNAVAILABLE,
+    RPCStatusCode.ABORTED,
+    RPCStatusCode.DEADLINE_EXCEEDED,
+}
+_WORKFLOW_ENDED = "AcceptedUpdateCompletedWorkflow"
+"""The server's name for an update whose workflow ended under it."""
+
+_TASK_TIMEOUT = timedelta(seconds=5)
+
+
+class RemoteSession:
+    """Talks to a session's workflow. Commands are repeated while the server is busy: their ID
+    makes that harmless.
+    """
+
+    def __init__(self, client: Client, workflow_id: str, task_queue: str) -> None:
+        self.client = client
+        self.workflow_id = workflow_id
+        self._task_queue = task_queue
+
+    async def open(self, command: OpenCommand, state: SessionState, answer_within: float) -> Opened:
+        """Start the workflow if it does not run, and wait until the session is ready.
+
+        Raises ServerError when no worker answered within that many seconds.
+        """
+
+        async def start_and_open() -> Opened:
+            start: WithStartWorkflowOperation[object, None] = WithStartWorkflowOperation(
+                names.SESSION_WORKFLOW,
+                state,
+                id=self.workflow_id,
+                task_queue=self._task_queue,
+                task_timeout=_TASK_TIMEOUT,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                static_summary=f"perdure session {state.session_id}"[:200],
+            )
+            opened: Opened = await self.client.execute_update_with_start_workflow(
+                names.OPEN, command, start_workflow_operation=start, result_type=Opened
+            )
+            return opened
+
+        try:
+            async with asyncio.timeout(answer_within):
+                return await _persist(start_and_open)
+        except TimeoutError:
+            raise ServerError(
+                f"no worker answered on task queue {self._task_queue!r} "
+                f"within {answer_within:g} seconds; start one with `perdure worker`"
+            ) from None
+
+    async def send(self, verb: str, command: Command) -> WorkflowUpdateHandle[Outcome]:
+        """Hand a command over; it is durably queued when this returns.
+
+        Raises CommandTooLargeError before anything is sent, CommandError when the session refuses.
+        """
+        size = len(command.to_json())
+        if size > MAX_COMMAND_BYTES:
+            raise CommandTooLargeError(size, MAX_COMMAND_BYTES)
+        return await _persist(
+            lambda: self._handle().start_update(
+                verb,
+                command,
+                id=command.command_id,
+                result_type=Outcome,
+                wait_for_stage=WorkflowUpdateStage.ACCEPTED,
+            )
+        )
+
+    async def outcome(
+        self, command_id: str, handle: WorkflowUpdateHandle[Outcome] | None = None
+    ) -> Outcome:
+        """What became of a command, as soon as there is something. A failed one is an outcome
+        too.
+        """
+        try:
+            outcome = await _persist(lambda: self._result(command_id, handle))
+            while outcome.status == "pending":
+                outcome = await _persist(lambda: self._result(command_id, None))
+        except _Told as told:
+            return told.outcome
+        return outcome
+
+    async def status(self) -> Status:
+        """The workflow's answer to `status`. Raises SessionClosedError when it does not run."""
+        status: Status = await _persist(
+            lambda: self._handle().query(
+                names.STATUS,
+                result_type=Status,
+                reject_condition=QueryRejectCondition.NOT_OPEN,
+            )
+        )
+        return status
+
+    async def _result(
+        self, command_id: str, handle: WorkflowUpdateHandle[Outcome] | None
+    ) -> Outcome:
+        if handle is not None:
+            return await handle.result()
+        waited: Outcome = await self._handle().execute_update(
+            names.WAIT, WaitCommand(command_id=command_id), result_type=Outcome
+        )
+        return waited
+
+    def _handle(self) -> WorkflowHandle[object, None]:
+        return self.client.get_workflow_handle(self.workflow_id)
+
+
+class _Told(Exception):
+    """The workflow told the outcome of a failed command."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+async def _persist(call: Callable[[], Awaitable[T]]) -> T:
+    """Make a call, again while the server says "not now", and raise what it says otherwise as
+    perdure's errors.
+    """
+    pause = 0.05
+    while True:
+        try:
+            return await call()
+        except WorkflowUpdateFailedError as error:
+            raise _told_by_workflow(error) from None
+        except (WorkflowQueryFailedError, WorkflowQueryRejectedError):
+            raise _closed() from None
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                raise _closed() from None
+            if error.status not in _BUSY:
+                raise ServerError(f"the Temporal server refused: {error.message}") from error
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, 2.0)
+
+
+def _told_by_workflow(error: WorkflowUpdateFailedError) -> PerdureError | _Told:
+    cause = error.cause
+    if not isinstance(cause, ApplicationError) or cause.type == _WORKFLOW_ENDED:
+        return _closed()
+    details = cause.details
+    if details and isinstance(details[0], dict):
+        return _Told(Outcome.model_validate(details[0]))
+    return restored(cause.type or "", cause.message)
+
+
+def _closed() -> SessionClosedError:
+    return SessionClosedError("the session's workflow does not run; open the session to resume it")

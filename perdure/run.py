@@ -1,0 +1,216 @@
+"""A run, as its caller holds it: iterate its events, or await its messages."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateHandle
+from temporalio.contrib.workflow_streams import WorkflowStreamClient
+from temporalio.service import RPCError
+
+from perdure.codec import entry_from_json
+from perdure.entries import Entry, MessageEntry
+from perdure.errors import PerdureError, restored
+from perdure.messages import Message
+from perdure.names import run_topic
+from perdure.protocol import EventRecord, Outcome
+from perdure.remote import RemoteSession
+from perdure.run_events import AGENT_END, RUN_FAILED, rebuild_events
+from perdure.transcript_cache import Transcripts
+from perdure.usage import Usage
+
+_POLL_PAUSE = timedelta(milliseconds=100)
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """Something that happened in a run. What it reports is in the store: its entries are the
+    receipt.
+
+    `leaf_id` is the leaf after it. `message` is the message that ended (on `message_end`),
+    `messages` are all new messages of the run (on `agent_end`).
+    """
+
+    type: str
+    run_id: str
+    turn: int = 0
+    entries: list[Entry] = field(default_factory=list)
+    leaf_id: str = ""
+    tool_call_id: str = ""
+    tool_name: str = ""
+    arguments: dict[str, Any] | None = None
+    is_error: bool = False
+    usage: Usage | None = None
+    messages: list[Message] = field(default_factory=list)
+
+    @property
+    def message(self) -> Message | None:
+        """The message that this event is the receipt for."""
+        for entry in self.entries:
+            if isinstance(entry, MessageEntry):
+                return entry.message
+        return None
+
+
+class Run:
+    """A run that the session has accepted. It goes on whether or not anyone watches.
+
+    `await run` gives the new messages; `async for event in run` gives the events, from the first,
+    whenever it starts. Both raise the error with which the run failed. Neither can miss anything:
+    what the stream no longer holds is read from the store.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        run_id: str,
+        remote: RemoteSession,
+        transcripts: Transcripts,
+        accepted: WorkflowUpdateHandle[Outcome] | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.id = run_id
+        self._remote = remote
+        self._transcripts = transcripts
+        self._accepted = accepted
+        self._ended: Outcome | None = None
+
+    def __await__(self) -> Generator[Any, None, list[Message]]:
+        return self.messages().__await__()
+
+    async def messages(self) -> list[Message]:
+        """The new messages, once the run is over."""
+        outcome = await self.outcome()
+        _, added = await self._entries(outcome)
+        if outcome.error is not None:
+            raise _failure(outcome)
+        return _messages(added)
+
+    async def outcome(self) -> Outcome:
+        """What became of the run, failed or not, once it is over."""
+        if self._ended is None:
+            self._ended = await self._remote.outcome(self.id, self._accepted)
+        return self._ended
+
+    async def __aiter__(self) -> AsyncIterator[RunEvent]:
+        position = 0
+        ending = asyncio.create_task(self.outcome())
+        live = self._live()
+        try:
+            async for record in _until(ending, live):
+                async for event in self._from(position, record):
+                    position += 1
+                    yield event
+            outcome = await ending
+            for record in await self._rebuilt(outcome):
+                if record.index >= position:
+                    yield await self._event(record)
+            if outcome.error is not None:
+                raise _failure(outcome)
+        finally:
+            ending.cancel()
+            with contextlib.suppress(asyncio.CancelledError, PerdureError):
+                await ending
+            await live.aclose()
+
+    async def _live(self) -> AsyncGenerator[EventRecord]:
+        stream = WorkflowStreamClient.create(self._remote.client, self._remote.workflow_id)
+        topic = stream.topic(run_topic(self.id), type=EventRecord)
+        async for item in topic.subscribe(poll_cooldown=_POLL_PAUSE):
+            yield item.data
+
+    async def _from(self, position: int, record: EventRecord) -> AsyncIterator[RunEvent]:
+        """The event, and before it those that the stream dropped."""
+        if record.index < position or record.type in (AGENT_END, RUN_FAILED):
+            return
+        if record.index > position:
+            for missed in await self._rebuilt(_so_far(record)):
+                if position <= missed.index < record.index:
+                    yield await self._event(missed)
+        yield await self._event(record)
+
+    async def _event(self, record: EventRecord) -> RunEvent:
+        messages: list[Message] = []
+        if record.type == AGENT_END:
+            outcome = await self.outcome()
+            messages = _messages((await self._entries(outcome))[1])
+        return RunEvent(
+            type=record.type,
+            run_id=record.run_id,
+            turn=record.turn,
+            entries=[entry_from_json(entry) for entry in record.entries],
+            leaf_id=record.leaf_id,
+            tool_call_id=record.tool_call_id,
+            tool_name=record.tool_name,
+            arguments=record.arguments,
+            is_error=bool(record.is_error),
+            usage=record.usage,
+            messages=messages,
+        )
+
+    async def _rebuilt(self, outcome: Outcome) -> list[EventRecord]:
+        given, added = await self._entries(outcome)
+        records = rebuild_events(
+            outcome, [_as_json(entry) for entry in given], [_as_json(entry) for entry in added]
+        )
+        return [record for record in records if record.type != RUN_FAILED]
+
+    async def _entries(self, outcome: Outcome) -> tuple[list[Entry], list[Entry]]:
+        """What the run was given and what it added, as the store has it."""
+        transcript = await self._transcripts.holding(self.session_id, outcome.leaf_id)
+        path = transcript.path(outcome.leaf_id or None)
+        after = next(
+            (place + 1 for place, entry in enumerate(path) if entry.id == outcome.start_id), 0
+        )
+        entries = path[after:]
+        return entries[: outcome.input_count], entries[outcome.input_count :]
+
+
+async def _until(
+    ending: asyncio.Task[Outcome], live: AsyncIterator[EventRecord]
+) -> AsyncIterator[EventRecord]:
+    """Live events until the run is over or the stream breaks; what it did not deliver is in the
+    store.
+    """
+    while True:
+        following = asyncio.ensure_future(anext(live))
+        try:
+            await asyncio.wait((following, ending), return_when=asyncio.FIRST_COMPLETED)
+            if not following.done():
+                return
+            yield following.result()
+        except (StopAsyncIteration, RPCError, WorkflowUpdateFailedError):
+            return
+        finally:
+            if not following.done():
+                following.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await following
+
+
+def _so_far(record: EventRecord) -> Outcome:
+    return Outcome(
+        command_id=record.run_id,
+        verb="run",
+        status="pending",
+        start_id=record.start_id,
+        input_count=record.input_count,
+    )
+
+
+def _messages(entries: list[Entry]) -> list[Message]:
+    return [entry.message for entry in entries if isinstance(entry, MessageEntry)]
+
+
+def _as_json(entry: Entry) -> dict[str, Any]:
+    return entry.model_dump(mode="json", by_alias=True)
+
+
+def _failure(outcome: Outcome) -> PerdureError:
+    assert outcome.error is not None
+    return restored(outcome.error.type, outcome.error.message)

@@ -1,0 +1,143 @@
+"""The events of a run, and their order.
+
+The order is one pure description, `EventScript`. The workflow follows it while a run happens;
+`rebuild_events` follows it again over the stored entries, so a consumer that comes late, or missed
+a stretch, reads the same events with the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from perdure.protocol import EntryJson, ErrorInfo, EventRecord, Outcome, PlannedCall
+from perdure.usage import Usage
+
+AGENT_START = "agent_start"
+TURN_START = "turn_start"
+MESSAGE_START = "message_start"
+MESSAGE_END = "message_end"
+TOOL_EXECUTION_START = "tool_execution_start"
+TOOL_EXECUTION_END = "tool_execution_end"
+TURN_END = "turn_end"
+AGENT_END = "agent_end"
+RUN_FAILED = "run_failed"
+
+LAST_EVENTS = frozenset({AGENT_END, RUN_FAILED})
+"""After one of these a run has no more events."""
+
+
+class EventScript:
+    """Writes a run's events down, each with its number; the caller says what happened, once it
+    is stored.
+    """
+
+    def __init__(self, run_id: str, start_id: str, input_count: int, next_index: int = 0) -> None:
+        self.next_index = next_index
+        self._run: dict[str, Any] = {
+            "run_id": run_id,
+            "start_id": start_id,
+            "input_count": input_count,
+        }
+
+    def started(self, entries: list[EntryJson], leaf_id: str) -> list[EventRecord]:
+        """The input is stored: the receipt for it."""
+        return [self._event(AGENT_START, entries=entries, leaf_id=leaf_id)]
+
+    def turn_started(self, turn: int) -> list[EventRecord]:
+        """The model is about to be called."""
+        return [self._event(TURN_START, turn=turn), self._event(MESSAGE_START, turn=turn)]
+
+    def replied(self, turn: int, entry: EntryJson) -> list[EventRecord]:
+        """The model's message is stored: the receipt for it."""
+        return [self._event(MESSAGE_END, turn=turn, entries=[entry], leaf_id=entry["id"])]
+
+    def tool_started(self, turn: int, call: PlannedCall) -> list[EventRecord]:
+        """A tool is about to run."""
+        return [
+            self._event(
+                TOOL_EXECUTION_START,
+                turn=turn,
+                tool_call_id=call.id,
+                tool_name=call.name,
+                arguments=call.arguments,
+            )
+        ]
+
+    def tool_ended(self, turn: int, entry: EntryJson) -> list[EventRecord]:
+        """A tool's result is stored: the end of the call, and the receipt for its result."""
+        message = entry["message"]
+        call: dict[str, Any] = {
+            "turn": turn,
+            "tool_call_id": message.get("tool_call_id", ""),
+            "tool_name": message.get("tool_name", ""),
+            "is_error": bool(message.get("is_error")),
+        }
+        return [
+            self._event(TOOL_EXECUTION_END, **call),
+            self._event(MESSAGE_START, **call),
+            self._event(MESSAGE_END, **call, entries=[entry], leaf_id=entry["id"]),
+        ]
+
+    def turn_ended(self, turn: int) -> list[EventRecord]:
+        """Every call of the turn has its result."""
+        return [self._event(TURN_END, turn=turn)]
+
+    def ended(self, turn: int, leaf_id: str, usage: Usage) -> list[EventRecord]:
+        """The agent is done."""
+        return [self._event(AGENT_END, turn=turn, leaf_id=leaf_id, usage=usage)]
+
+    def failed(self, turn: int, leaf_id: str, error: ErrorInfo) -> list[EventRecord]:
+        """The run failed; there is no `agent_end` after this."""
+        return [self._event(RUN_FAILED, turn=turn, leaf_id=leaf_id, error=error)]
+
+    def _event(self, type_: str, **fields: Any) -> EventRecord:
+        index = self.next_index
+        self.next_index += 1
+        return EventRecord(type=type_, index=index, **self._run, **fields)
+
+
+def rebuild_events(
+    outcome: Outcome, input_entries: Sequence[EntryJson], new_entries: Sequence[EntryJson]
+) -> Iterator[EventRecord]:
+    """The events of a run, from what it stored; of a run in progress (a pending outcome), those
+    up to now.
+    """
+    script = EventScript(outcome.command_id, outcome.start_id, outcome.input_count)
+    leaf_id = input_entries[-1]["id"] if input_entries else outcome.start_id
+    yield from script.started(list(input_entries), leaf_id)
+    turn = open_calls = 0
+    for entry in new_entries:
+        message = entry["message"]
+        if message["role"] == "assistant":
+            turn += 1
+            calls = calls_of(message)
+            open_calls = len(calls)
+            yield from script.turn_started(turn)
+            yield from script.replied(turn, entry)
+            for call in calls:
+                yield from script.tool_started(turn, call)
+        else:
+            open_calls -= 1
+            yield from script.tool_ended(turn, entry)
+        if open_calls == 0:
+            yield from script.turn_ended(turn)
+    if outcome.turns > turn:
+        yield from script.turn_started(outcome.turns)
+    if outcome.error is not None:
+        yield from script.failed(outcome.turns, outcome.leaf_id, outcome.error)
+    elif outcome.status == "done":
+        yield from script.ended(turn, outcome.leaf_id, outcome.usage or Usage())
+
+
+def calls_of(message: dict[str, Any]) -> list[PlannedCall]:
+    """The tool calls in an assistant message that are ours to run, in order."""
+    return [
+        PlannedCall(
+            id=block.get("id", ""),
+            name=block.get("name", ""),
+            arguments=block.get("arguments") or {},
+        )
+        for block in message.get("content") or []
+        if block.get("type") == "tool_call" and not block.get("server")
+    ]

@@ -1,0 +1,72 @@
+"""How perdure's own messages travel through Temporal.
+
+A message is a pydantic model. It declares to the SDK that it travels as a raw payload which it
+reads and writes itself, so it crosses under whatever data converter the application has chosen,
+and encryption and external storage apply to it as to anything else. The JSON is written by
+perdure's own layer because a conversation may hold what stricter encoders refuse: lone surrogates,
+integers of any size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from temporalio.api.common.v1 import Payload
+from temporalio.common import RawValue
+from temporalio.converter import TransferTypeConverter, transfer_type_convertible
+from temporalio.exceptions import ApplicationError
+
+from perdure.codec import dumps_json, loads_json
+
+BAD_MESSAGE = "BadMessage"
+"""The error type of a message that is not what its receiver takes."""
+
+
+class _RawJson(TransferTypeConverter["Wire", RawValue]):
+    transfer_type = RawValue
+
+    def to_transfer_type(self, value: Wire) -> RawValue:
+        return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=value.to_json()))
+
+    def from_transfer_type(self, value: RawValue, type_hint: type[Wire]) -> Wire:
+        return type_hint.from_json(value.payload.data)
+
+
+@transfer_type_convertible(_RawJson)
+class Wire(BaseModel):
+    """One message between client, workflow and activities.
+
+    Fields are only ever added, each with a default that means "as before", so that old and new
+    processes understand each other; a field that the reader does not know is ignored.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    def to_json(self) -> bytes:
+        """The message as the bytes of one JSON object."""
+        return dumps_json(self.model_dump(mode="json", exclude_none=True))
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Wire:
+        """Read a message. Raises `ApplicationError` of type BadMessage when it is not one;
+        nothing retries that.
+        """
+        try:
+            return cls.model_validate(loads_json(data))
+        except ValidationError as error:
+            faults = "; ".join(_fault(fault) for fault in error.errors(include_url=False)[:5])
+            raise _bad_message(cls, faults) from None
+        except ValueError as error:
+            raise _bad_message(cls, str(error)) from None
+
+
+def _fault(fault: Any) -> str:
+    place = ".".join(str(step) for step in fault["loc"])
+    return f"{place}: {fault['msg']}" if place else str(fault["msg"])
+
+
+def _bad_message(kind: type[Wire], faults: str) -> ApplicationError:
+    return ApplicationError(
+        f"not a {kind.__name__}: {faults}", type=BAD_MESSAGE, non_retryable=True
+    )

@@ -1,0 +1,55 @@
+"""The session's place in its log: the leaf, and the one way to move it forward."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from temporalio import workflow
+
+from perdure import names
+from perdure.protocol import AppendEntries, EntryJson, SessionState
+from perdure.workflows.stamps import Stamped, stamp
+from perdure.workflows.timing import STORING
+
+
+class SessionLog:
+    """Appends after the leaf, one call after the other. The leaf moves only when the store has
+    the entries.
+    """
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+        self._turn = asyncio.Lock()
+
+    async def append(self, command_id: str, entries: Sequence[EntryJson]) -> list[EntryJson]:
+        """Store entries after the leaf and answer with them as they were stored."""
+        async with self._turn:
+            stamped = self.stamp(command_id, entries)
+            await workflow.execute_local_activity(
+                names.APPEND_ENTRIES,
+                AppendEntries(session_id=self._state.session_id, entries=stamped.stored),
+                **STORING,
+            )
+            self.advance(stamped)
+            return stamped.stored
+
+    def stamp(self, command_id: str, entries: Sequence[EntryJson]) -> Stamped:
+        """Give entries the headers that they have if they are stored next."""
+        return stamp(
+            entries,
+            session_id=self._state.session_id,
+            command_id=command_id,
+            parent_id=self._state.leaf_id,
+            created_at=_wire_time(),
+        )
+
+    def advance(self, stamped: Stamped) -> None:
+        """The store has these entries: they are the new end of the path."""
+        if stamped.stored:
+            self._state.leaf_id = self._state.tip_id = stamped.leaf_id
+
+
+def _wire_time() -> str:
+    text = workflow.now().strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
+    return f"{text}Z"

@@ -1,0 +1,63 @@
+"""How long activities may take and how they are retried, by kind."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from temporalio.common import RetryPolicy
+
+HEARTBEAT_TIMEOUT = timedelta(seconds=4)
+"""Silence after which an activity's worker counts as dead. Workers beat about once a second,
+from a thread of their own."""
+
+_UNBOUNDED = timedelta(days=1)
+_STORE_RETRY = RetryPolicy(
+    initial_interval=timedelta(milliseconds=50), maximum_interval=timedelta(seconds=30)
+)
+
+LOADING: dict[str, Any] = {
+    "start_to_close_timeout": timedelta(seconds=60),
+    "schedule_to_close_timeout": timedelta(seconds=60),
+    "retry_policy": _STORE_RETRY,
+}
+"""Opening gives up after a minute, so that the opener hears why."""
+
+STORING: dict[str, Any] = {
+    "start_to_close_timeout": timedelta(seconds=60),
+    "retry_policy": _STORE_RETRY,
+    "local_retry_threshold": timedelta(seconds=4),
+}
+"""Appends go on until the store is back; nothing is forwarded meanwhile."""
+
+MODEL: dict[str, Any] = {
+    "start_to_close_timeout": timedelta(hours=1),
+    "heartbeat_timeout": HEARTBEAT_TIMEOUT,
+    "retry_policy": RetryPolicy(
+        initial_interval=timedelta(seconds=1),
+        maximum_interval=timedelta(seconds=60),
+        maximum_attempts=10,
+    ),
+}
+"""Ten attempts are about four minutes of an unreachable provider; a provider's Retry-After
+takes the place of the backoff."""
+
+_TOOL_GRACE = 30
+_IDEMPOTENT_ATTEMPTS = 5
+
+
+def tool_timing(timeout: float | None, idempotent: bool) -> dict[str, Any]:
+    """A tool's own timeout (seconds) is kept inside the activity; here stands only its outer bound.
+
+    At most once, unless running again does no harm; and not for ever, lest a call that kills its
+    worker kills them all.
+    """
+    limit = _UNBOUNDED if timeout is None else timedelta(seconds=timeout + _TOOL_GRACE)
+    return {
+        "start_to_close_timeout": limit,
+        "heartbeat_timeout": HEARTBEAT_TIMEOUT,
+        "retry_policy": RetryPolicy(
+            initial_interval=timedelta(milliseconds=200),
+            maximum_attempts=_IDEMPOTENT_ATTEMPTS if idempotent else 1,
+        ),
+    }
