@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -90,7 +90,7 @@ def output_of(*command: str | Path, cwd: Path) -> str:
     return process.stdout
 
 
-def within(loaded: set[str], *packages: str) -> list[str]:
+def within(loaded: Collection[str], *packages: str) -> list[str]:
     """Those of the modules that are, or are part of, one of the packages."""
     prefixes = tuple(f"{package}." for package in packages)
     return sorted(name for name in loaded if name in packages or name.startswith(prefixes))

@@ -1,5 +1,6 @@
 """What is published: the sdist, the wheel that is built from it, and that wheel at work."""
 
+import os
 import sys
 import sysconfig
 import tarfile
@@ -84,6 +85,45 @@ WHERE_IS_IT = """
 import perdure, perdure.activities, perdure.workflows
 print(perdure.__file__, perdure.activities.__file__, perdure.workflows.__file__)
 """
+
+
+def test_a_session_runs_from_the_installed_wheel(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The server is a command, not a module: it is found on the PATH.
+    monkeypatch.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)
+    (tmp_path / "conversation.py").write_text(CONVERSATION)
+    assert (
+        output_of(installed, "conversation.py", cwd=tmp_path)
+        == "It lasts.\n['user', 'assistant']\n"
+    )
+    assert [log.name for log in (tmp_path / "logs").iterdir()] == ["first.jsonl"]
+
+
+CONVERSATION = """
+import asyncio
+
+import perdure
+from perdure.testing import ScriptedModel
+
+agent = perdure.Agent("echo", model=ScriptedModel("It lasts."))
+
+
+async def main() -> None:
+    async with perdure.local(agents=[agent], store="files:logs") as sessions:
+        session = await sessions.open("first", agent="echo")
+        [answer] = await (await session.run("Does it last?"))
+        print(answer.text)
+        print([message.role for message in await session.messages()])
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+def test_the_wheel_brings_the_command(installed: Path) -> None:
+    assert "demo" in output_of(installed.with_name("perdure"), "--help", cwd=installed.parent)
 
 
 def _files_of(wheel: Path) -> list[str]:
