@@ -6,7 +6,8 @@ is made.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import UserError
@@ -36,6 +37,9 @@ none.
 class PydanticAIModel:
     """A pydantic-ai model. Its own settings apply; the provider's retries are off unless they say
     otherwise.
+
+    Each call opens its connection and closes it; whoever makes many enters the model (`async with`)
+    around them, and they share what is open.
     """
 
     def __init__(self, model: Model[Any], *, name: str = "") -> None:
@@ -48,19 +52,36 @@ class PydanticAIModel:
     def __repr__(self) -> str:
         return f"<PydanticAIModel {self.name}>"
 
+    async def __aenter__(self) -> Self:
+        await self.model.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.model.__aexit__(kind, error, traceback)
+
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Message:
         """Ask the provider for the next message; streamed when `on_delta` is given and the model
         can.
 
-        Raises `ModelError` for every failure, final or worth another attempt.
+        Raises `ModelError` when the call fails, final or worth another attempt. A mistake in a
+        model's code is raised as it is.
         """
         try:
             parameters = request_parameters(request)
             messages = self._messages(request, parameters)
-            response = await self._response(messages, parameters, on_delta)
+            async with self.model:
+                response = await self._response(messages, parameters, on_delta)
             return assistant_message(response, api=self._api, label=self.name)
         except Exception as error:
-            raise model_error(error, self.name) from error
+            failure = model_error(error, self.name)
+            if failure is None or failure is error:
+                raise
+            raise failure from error
 
     def _messages(
         self, request: ModelRequest, parameters: ModelRequestParameters

@@ -19,8 +19,12 @@ many requests.
 MAX_MESSAGE: Final = 500
 
 
-def model_error(error: Exception, label: str) -> ModelError:
-    """The failure as ours. `label` names the model in the message."""
+def model_error(error: Exception, label: str) -> ModelError | None:
+    """The failure as ours, or None for an error that says nothing about the call: a mistake in some
+    code.
+
+    `label` names the model in the message.
+    """
     if isinstance(error, ModelError):
         return error
     if isinstance(error, ai.FallbackExceptionGroup):
@@ -32,11 +36,11 @@ def model_error(error: Exception, label: str) -> ModelError:
             retry_after=error.retry_after,
         )
     retryable = _retryable(error)
+    if retryable is None:
+        return None
+    message = f"{label}: {str(error) or type(error).__name__}"[:MAX_MESSAGE]
     retry_after = error.retry_after if isinstance(error, ai.ModelAPIError) else None
-    message = str(error) or type(error).__name__
-    return ModelError(
-        f"{label}: {message}"[:MAX_MESSAGE], retryable=retryable, retry_after=retry_after
-    )
+    return ModelError(message, retryable=retryable, retry_after=retry_after)
 
 
 def _http_retryable(error: ai.ModelHTTPError) -> bool:
@@ -47,15 +51,25 @@ def _http_retryable(error: ai.ModelHTTPError) -> bool:
     return error.status_code >= 500 or error.status_code in RETRYABLE_STATUS
 
 
-def _retryable(error: Exception) -> bool:
-    if isinstance(
-        error, (ai.ModelQuotaExceededError, ai.ModelRequestRejectedError, ai.ContentFilterError)
-    ):
+_FINAL: Final = (
+    ai.ContentFilterError,
+    ai.ModelQuotaExceededError,
+    ai.ModelRequestRejectedError,
+    ai.UserError,
+)
+# What is left of these is a transport that failed, or an answer that was cut or garbled on the way.
+_PASSING: Final = (
+    ai.ModelAPIError,
+    ai.UnexpectedModelBehavior,
+    ConnectionError,
+    TimeoutError,
+)
+
+
+def _retryable(error: Exception) -> bool | None:
+    if isinstance(error, _FINAL):
         return False
-    # What remains of these are transport failures, and answers that were cut or garbled on the way.
-    if isinstance(error, (ai.ModelAPIError, ai.UnexpectedModelBehavior)):
-        return True
-    return isinstance(error, (ConnectionError, TimeoutError)) or _is_transport_error(error)
+    return True if isinstance(error, _PASSING) or _is_transport_error(error) else None
 
 
 def _is_transport_error(error: Exception) -> bool:
@@ -64,12 +78,13 @@ def _is_transport_error(error: Exception) -> bool:
 
 
 def _all_failed(group: ai.FallbackExceptionGroup, label: str) -> ModelError:
-    errors = [model_error(error, label) for error in group.exceptions]
+    known = [model_error(error, label) for error in group.exceptions]
+    errors = [error for error in known if error is not None]
     waits = [
         error.retry_after for error in errors if error.retryable and error.retry_after is not None
     ]
     return ModelError(
-        "; ".join(map(str, errors))[:MAX_MESSAGE],
+        "; ".join(map(str, errors))[:MAX_MESSAGE] or f"{label}: {group}",
         retryable=any(error.retryable for error in errors),
         retry_after=min(waits, default=None),
     )

@@ -163,6 +163,8 @@ def _binary(data: str, mime_type: str, kind: str) -> ai.UserContent:
     try:
         decoded = base64.b64decode(data)
     except ValueError:
+        decoded = b""
+    if not decoded:
         return f"[{kind} whose data cannot be read]"
     return ai.BinaryContent.narrow_type(ai.BinaryContent(data=decoded, media_type=mime_type))
 

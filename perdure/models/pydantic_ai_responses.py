@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pydantic_ai import messages as ai
 from pydantic_ai.usage import RequestUsage
@@ -34,6 +34,9 @@ from perdure.timestamps import Timestamp
 from perdure.tool_schema import INVALID_JSON
 from perdure.usage import Usage
 
+STATES_ITS_END: Final = frozenset({"anthropic-messages", "openai-completions"})
+"""Protocols in which every answer says why it ended, so that one without a reason was cut."""
+
 
 def assistant_message(response: ai.ModelResponse, *, api: str, label: str) -> Message:
     """The answer as a message.
@@ -41,7 +44,7 @@ def assistant_message(response: ai.ModelResponse, *, api: str, label: str) -> Me
     Raises `ModelError` when it is not a whole answer: broken off (worth another attempt), stopped
     by a content filter, or waiting to be continued. `label` names the model in that error.
     """
-    _check_whole(response, label)
+    _check_whole(response, api, label)
     calls = any(isinstance(part, ai.ToolCallPart) for part in response.parts)
     data = {
         "response_id": response.provider_response_id,
@@ -94,17 +97,22 @@ def _arguments_text(arguments: str | Mapping[str, Any] | None) -> str:
     return ai.ToolCallPart("", dict(arguments)).args_as_json_str() if arguments else ""
 
 
-def _check_whole(response: ai.ModelResponse, label: str) -> None:
+def _check_whole(response: ai.ModelResponse, api: str, label: str) -> None:
+    if response.finish_reason == "content_filter":
+        raise ModelError(f"{label}: the provider's content filter stopped the answer")
     if response.state == "suspended":
         raise ModelError(
             f"{label} paused its answer and waits to be continued, which is not supported"
         )
-    if response.state != "complete":
+    if response.state != "complete" or not _has_end(response, api):
         raise ModelError(f"{label}: the answer broke off before its end", retryable=True)
-    if response.finish_reason == "content_filter":
-        raise ModelError(f"{label}: the provider's content filter stopped the answer")
     if response.finish_reason == "error":
         raise ModelError(f"{label}: the provider ended the answer with an error", retryable=True)
+
+
+def _has_end(response: ai.ModelResponse, api: str) -> bool:
+    # A stream that just ends gets a reason made up for it; what the provider said itself is here.
+    return api not in STATES_ITS_END or "finish_reason" in (response.provider_details or {})
 
 
 def _blocks(response: ai.ModelResponse) -> Iterator[ContentBlock]:
