@@ -141,3 +141,7 @@ def __getattr__(name: str) -> Any:
     if name in _WORKER_SIDE:
         return getattr(import_module(_WORKER_SIDE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
