@@ -14,14 +14,13 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from perdure.deferred import Deferred
-from perdure.entries import CustomEntry, Entry, MessageEntry, SessionRecord, entry_class
+from perdure.entries import CustomEntry, Entry, MessageEntry, SessionRecord
 from perdure.errors import EntryDecodeError, EntryEncodeError, JsonError
 from perdure.json_reader import NumberRangeError, loads_json
 from perdure.json_writer import dumps_json
 from perdure.line_check import outline_of_plain
-from perdure.messages import Message, Outline
-from perdure.timestamps import Timestamp
+from perdure.messages import Outline
+from perdure.timestamps import is_time
 from perdure.wire_model import WireModel
 
 __all__ = [
@@ -31,16 +30,12 @@ __all__ = [
     "dumps_json",
     "encode_entry",
     "encode_record",
+    "entry_from_json",
     "loads_json",
 ]
 
 _BOM: Final = b"\xef\xbb\xbf"
-_MESSAGE_KEYS: Final = frozenset({"type", "id", "parent_id", "created_at", "message"})
-
-_set_source: Final = Deferred._source.__set__  # type: ignore[attr-defined]
-_set_outline: Final = Message._outline.__set__  # type: ignore[attr-defined]
 _set: Final = object.__setattr__
-
 _Model = TypeVar("_Model", bound=WireModel)
 
 
@@ -51,35 +46,46 @@ def encode_entry(entry: Entry) -> bytes:
     """
     if isinstance(entry, MessageEntry) and entry.ephemeral:
         raise EntryEncodeError("an ephemeral entry is never stored; leave it out of what is saved")
-    if (source := entry.source_line()) is not None:
+    if (source := entry.source_line) is not None:
         return source
     try:
         line = dumps_json(entry.to_wire())
         again = decode_entry(line)
     except (EntryDecodeError, JsonError, PydanticSerializationError, RecursionError) as error:
         raise EntryEncodeError(f"entry {entry.id!r} cannot be stored: {error}") from error
-    if isinstance(entry, CustomEntry) and not isinstance(entry, type(again)):
-        raise EntryEncodeError(f"entry {entry.id!r} cannot be stored: wrong type or kind")
-    if type(again) is CustomEntry and type(entry).__dict__.get("registered_kind"):
+    if not isinstance(entry, type(again)) or _loses_its_kind(entry, again):
         raise EntryEncodeError(
-            f"entry {entry.id!r} cannot be stored: its fields do not fit {type(entry).__name__}"
+            f"entry {entry.id!r} cannot be stored: its line would not be read as "
+            f"{type(entry).__name__}, but as {type(again).__name__}"
         )
     return line
+
+
+def _loses_its_kind(entry: Entry, again: Entry) -> bool:
+    return isinstance(entry, CustomEntry) and (
+        entry.registered_kind is not None and type(again) is CustomEntry
+    )
 
 
 def decode_entry(line: bytes | str) -> Entry:
     """The entry of a line, checked whole; raises `EntryDecodeError` for a line that is none.
 
-    What lies below the header is taken apart when it is first used.
+    What lies below the header is taken apart when it is first used. A null of a key that perdure
+    knows means that the key is absent; a `timestamp` of a message that cannot be read is ignored.
     """
-    source, data, may_overflow = _read(line)
-    kind = data.get("type")
-    if type(kind) is not str or not kind:
-        raise EntryDecodeError("the line has no type; it is not an entry")
-    if kind == "message" and not may_overflow:
-        entry = _plain_message_entry(source, data)
-        if entry is not None:
-            return entry
+    source, text = _kept(line)
+    may_overflow = False
+    try:
+        data = loads_json(text)
+    except NumberRangeError:
+        # Where perdure gives a number no meaning, it may be as large as it likes.
+        data, may_overflow = loads_json(text, allow_overflow=True), True
+    except JsonError as error:
+        raise EntryDecodeError(str(error)) from None
+    if type(data) is not dict:
+        raise EntryDecodeError("the line is no JSON object")
+    if not may_overflow and (entry := _plain_message_entry(source, data)) is not None:
+        return entry
     return _unusual_entry(source, data, may_overflow)
 
 
@@ -93,7 +99,7 @@ def decode_entries(lines: Sequence[bytes]) -> list[Entry]:
     gc.disable()
     try:
         for line in lines:
-            entries.append(decode_entry(line))
+            entries.append(decode_entry(line))  # noqa: PERF401 - how far it came is in the error
     except EntryDecodeError as error:
         error.index = len(entries)
         raise
@@ -101,6 +107,13 @@ def decode_entries(lines: Sequence[bytes]) -> list[Entry]:
         if was_enabled:
             gc.enable()
     return entries
+
+
+def entry_from_json(data: dict[str, Any]) -> Entry:
+    """The entry of a line's JSON object; raises `EntryDecodeError` as `decode_entry` does."""
+    if type(data.get("type")) is not str or not data["type"]:
+        raise EntryDecodeError("there is no type; it is not an entry")
+    return _validated(Entry, data)
 
 
 def encode_record(record: SessionRecord) -> bytes:
@@ -114,96 +127,75 @@ def encode_record(record: SessionRecord) -> bytes:
 
 
 def decode_record(line: bytes | str) -> SessionRecord:
-    """The session record of a log's first line; a byte order mark before it is accepted."""
+    """The session record of a log's first line; a byte order mark before it is accepted.
+
+    Raises `EntryDecodeError` for anything else, one without an ID included.
+    """
     if isinstance(line, bytes):
         line = line.removeprefix(_BOM)
-    _, data, _ = _read(line)
-    if data.get("type") != "session_init":
-        raise EntryDecodeError(f"the line is no session record but {data.get('type')!r:.80}")
+    try:
+        data = loads_json(line, allow_overflow=True)
+    except JsonError as error:
+        raise EntryDecodeError(str(error)) from None
+    if type(data) is not dict or data.get("type") != "session_init":
+        raise EntryDecodeError("the line is no session record")
     return _validated(SessionRecord, data)
 
 
-def _read(line: bytes | str) -> tuple[bytes, dict[str, Any], bool]:
-    """The line as it is kept, what it holds, and whether numbers in it are beyond a float."""
-    may_overflow = False
-    try:
-        data = loads_json(line)
-    except NumberRangeError:
-        data = loads_json(line, allow_overflow=True)
-        may_overflow = True
-    except JsonError as error:
-        raise EntryDecodeError(str(error)) from None
-    if type(data) is not dict:
-        raise EntryDecodeError("the line is no JSON object")
-    return _kept(line), data, may_overflow
-
-
-def _kept(line: bytes | str) -> bytes:
+def _kept(line: bytes | str) -> tuple[bytes, str]:
+    """The line as it is kept, valid UTF-8 and without line ends, and its text."""
     if isinstance(line, str):
-        line = line.encode("utf-8", "backslashreplace")  # a lone surrogate becomes its escape
+        source, text = line.encode("utf-8", "backslashreplace"), line
     else:
         try:
-            line.decode()
+            source, text = line, line.decode()
         except UnicodeDecodeError:
-            line = line.decode("utf-8", "perdure_replace_bytes").encode()
-    # In valid JSON a raw newline is space between tokens; it would cut the line in a log.
-    return line.strip(b" \t\r\n").replace(b"\n", b" ")
+            text = line.decode("utf-8", "perdure_replace_bytes")
+            source = text.encode()
+    # In valid JSON a raw line end is space between tokens; in a log it would cut the line.
+    return source.strip(b" \t\r\n").replace(b"\n", b" "), text
 
 
-def _plain_message_entry(source: bytes, data: dict[str, Any]) -> Entry | None:
-    content = data.get("message")
-    if type(content) is not dict:
+def _plain_message_entry(source: bytes, data: dict[str, Any]) -> MessageEntry | None:
+    """The entry of a line that is quickly seen to be sound; None for all others."""
+    message = data.get("message")
+    if type(message) is not dict or data.get("type") != "message":
         return None
-    entry_id, parent_id = data.get("id", ""), data.get("parent_id", "")
-    meta, created_at = data.get("meta", False), data.get("created_at")
+    entry_id, parent_id, meta = data.get("id"), data.get("parent_id", ""), data.get("meta", False)
     if type(entry_id) is not str or type(parent_id) is not str or type(meta) is not bool:
         return None
-    if type(created_at) is not str:
+    created_at = data.get("created_at")
+    if type(created_at) is not str or not is_time(created_at):
         return None
-    outline = outline_of_plain(content)
+    outline = outline_of_plain(message)
     if outline is None:
         return None
-    try:
-        moment = Timestamp.parse(created_at)
-    except ValueError:
-        return None
-    header = {"type": "message", "id": entry_id, "parent_id": parent_id, "created_at": moment}
-    return _deferred_message_entry(source, header, meta, outline)
+    return _message_entry(source, entry_id, parent_id, meta, outline)
 
 
-def _deferred_message_entry(
-    source: bytes, header: dict[str, Any], meta: bool, outline: Outline
+def _message_entry(
+    source: bytes, entry_id: str, parent_id: str, meta: bool, outline: Outline
 ) -> MessageEntry:
-    message = Message.__new__(Message)
-    _set_source(message, source)
-    _set_outline(message, outline)
     entry = MessageEntry.__new__(MessageEntry)
-    _set_source(entry, source)
-    header["meta"] = meta
-    header["message"] = message
-    header["ephemeral"] = False
+    _set(entry, "_source", source)
+    _set(entry, "outline", outline)
+    # No more keys than needed here: a sixth would double what the dict takes.
+    header = {"id": entry_id, "parent_id": parent_id, "meta": meta, "ephemeral": False}
     _set(entry, "__dict__", header)
     return entry
 
 
 def _unusual_entry(source: bytes, data: dict[str, Any], may_overflow: bool) -> Entry:
-    data.pop("ephemeral", None)  # a key of the constructor only; what is stored is not ephemeral
-    whole = _validated(entry_class(data), data)
-    header = {
-        "type": whole.type,
-        "id": whole.id,
-        "parent_id": whole.parent_id,
-        "created_at": whole.created_at,
-    }
+    data.pop("ephemeral", None)  # whatever is stored is not ephemeral
+    whole = entry_from_json(data)
     if isinstance(whole, MessageEntry):
-        if may_overflow and any(_has_infinity(call.arguments) for call in whole.message.tool_calls):
+        message = whole.message
+        if may_overflow and any(_has_infinity(call.arguments) for call in message.tool_calls):
             raise EntryDecodeError("a number in a tool call is beyond the range of a float")
-        return _deferred_message_entry(source, header, whole.meta, whole.message.outline)
+        return _message_entry(source, whole.id, whole.parent_id, whole.meta, message.outline)
     entry = type(whole).__new__(type(whole))
-    _set_source(entry, source)
-    if isinstance(whole, CustomEntry):
-        header["kind"] = whole.kind
-    _set(entry, "__dict__", header)
+    _set(entry, "_source", source)
+    _set(entry, "__dict__", {"id": whole.id, "parent_id": whole.parent_id})
     return entry
 
 

@@ -13,31 +13,34 @@ from perdure.wire_model import WireModel
 _SLOTS_OF_PYDANTIC: Final = frozenset(
     {"__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"}
 )
+_set: Final = object.__setattr__
 
 
 class Deferred(WireModel):
     """A model that may hold a source in place of some of its fields.
 
-    Until its first use pydantic's own slots are empty; reading any of them, or a field that is
-    not there, fills everything from the source.
+    Until its first use pydantic's own slots are empty; reading one of them, or a field that is
+    not there, fills it from the source. To everyone else it is as any other model.
     """
 
     __slots__ = ("_source",)
 
     if TYPE_CHECKING:
-        _source: bytes
+
+        @property
+        def _source(self) -> bytes: ...
 
     def _from_source(self, source: bytes) -> Self:
         """The same model, made at once."""
         raise NotImplementedError
 
+    @property
     def source_line(self) -> bytes | None:
         """The line that the model was read from; None when it was not read, or was changed."""
         try:
-            source: bytes = object.__getattribute__(self, "_source")
+            return self._source
         except AttributeError:
             return None
-        return source
 
     def _is_complete(self) -> bool:
         try:
@@ -46,33 +49,32 @@ class Deferred(WireModel):
             return False
         return True
 
+    def _fill(self, name: str) -> None:
+        """Make one field readable, and perhaps all others too."""
+        self._complete()
+
     def _complete(self) -> None:
         """Fill what is still only in the source. Twice, by two threads, does no harm."""
-        if self._is_complete():
-            return
-        source = self.source_line()
-        if source is None:
+        source = self.source_line
+        if source is None or self._is_complete():
             return
         whole = self._from_source(source)
-        fields = self.__dict__
-        for name, value in whole.__dict__.items():
-            fields.setdefault(name, value)
-        object.__setattr__(self, "__pydantic_extra__", whole.__pydantic_extra__)
-        object.__setattr__(self, "__pydantic_private__", whole.__pydantic_private__)
+        # In the order of the fields; what is there already may be shared, and stays.
+        _set(self, "__dict__", {**whole.__dict__, **self.__dict__})
+        _set(self, "__pydantic_extra__", whole.__pydantic_extra__)
+        _set(self, "__pydantic_private__", whole.__pydantic_private__)
         # Last, since it says that the rest is there.
-        object.__setattr__(self, "__pydantic_fields_set__", whole.__pydantic_fields_set__)
+        _set(self, "__pydantic_fields_set__", whole.__pydantic_fields_set__)
 
-    if not TYPE_CHECKING:  # else any misspelt attribute would pass the type checker
+    if not TYPE_CHECKING:  # else the type checker would take any misspelt attribute
 
         def __getattr__(self, name: str) -> Any:
-            foreign = name.startswith("__") and name not in _SLOTS_OF_PYDANTIC
-            if name != "_source" and not foreign and not self._is_complete():
-                self._complete()
-                try:
-                    return object.__getattribute__(self, name)
-                except AttributeError:
-                    pass
-            return super().__getattr__(name)
+            if name[0] == "_" and name not in _SLOTS_OF_PYDANTIC:
+                return super().__getattr__(name)
+            if self._is_complete() or self.source_line is None:
+                return super().__getattr__(name)
+            self._fill(name)
+            return getattr(self, name)
 
     def __eq__(self, other: object) -> bool:
         self._complete()
@@ -81,7 +83,8 @@ class Deferred(WireModel):
         return super().__eq__(other)
 
     def __hash__(self) -> int:
-        raise NotImplementedError
+        # Equal models have equal dumps; what differs only in values that cannot be hashed collides.
+        return hash((type(self), *(v for v in self.to_wire().values() if isinstance(v, str))))
 
     def __repr_args__(self) -> Any:
         self._complete()

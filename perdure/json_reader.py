@@ -10,8 +10,9 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
-from json.decoder import scanstring
+from json import decoder
 from typing import Any, Final
 
 from perdure.errors import JsonError
@@ -24,6 +25,8 @@ _NUMBER: Final = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?
 _LITERALS: Final = {"true": True, "false": False, "null": None}
 _LITERAL: Final = re.compile("|".join(_LITERALS))
 _INFINITY: Final = float("inf")
+# The standard library's own reader of strings: not documented, there since Python 2.6.
+_scan_string: Final[Callable[[str, int, bool], tuple[str, int]]] = vars(decoder)["scanstring"]
 
 
 class NumberRangeError(JsonError):
@@ -154,7 +157,7 @@ class _SlowReader:
 
     def _string(self) -> str:
         try:
-            text, self._at = scanstring(self._text, self._at + 1, True)
+            text, self._at = _scan_string(self._text, self._at + 1, True)
         except json.JSONDecodeError as error:
             raise JsonError(f"not JSON: {error}") from None
         return text

@@ -26,9 +26,12 @@ def splice(
         members[key] = f"{dumps_json(key).decode()}:{dumps_json(value).decode()}"
     for key in omit:
         members.pop(key, None)
-    first = {key: members[key] for key in _FIRST_KEYS if key in members}
-    ordered = dict(sorted(members.items())) if sort_keys else {**first, **members}
-    return f"{{{','.join(ordered.values())}}}".encode()
+    if sort_keys:
+        order = sorted(members)
+    else:
+        order = [key for key in _FIRST_KEYS if key in members]
+        order += [key for key in members if key not in _FIRST_KEYS]
+    return f"{{{','.join(members[key] for key in order)}}}".encode()
 
 
 def _members(text: str) -> dict[str, str]:

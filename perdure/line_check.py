@@ -33,47 +33,49 @@ _outlines: Final[dict[str, Outline]] = {
 
 def outline_of_plain(message: dict[str, Any]) -> Outline | None:
     """The outline of a message's wire form, or None if it is not plain."""
-    call_ids: tuple[str, ...] = ()
     for key, value in message.items():
         if key in _MESSAGE_TEXTS:
             if type(value) is not str:
                 return None
-        elif key == "content":
-            if type(value) is not list:
-                if value is not None:
-                    return None
-                continue
-            for block in value:
-                if type(block) is not dict or (kind := block.get("type")) not in _BLOCK_TEXTS:
-                    return None
-                if kind == "tool_call":
-                    if not _is_plain_call(block):
-                        return None
-                    call_ids += (block.get("id", ""),)
-                else:
-                    texts = _BLOCK_TEXTS[kind]
-                    for name, part in block.items():
-                        if name in texts and type(part) is not str:
-                            return None
-        elif key == "usage":
-            if not _is_plain_usage(value):
-                return None
-        elif key == "is_error" and type(value) is not bool:
+        elif (key == "usage" and not _is_plain_usage(value)) or (
+            key == "is_error" and type(value) is not bool
+        ):
             return None
+    call_ids = _plain_content(message.get("content"))
+    if call_ids is None:
+        return None
     role: str = message.get("role", "")
     tool_call_id: str = message.get("tool_call_id", "")
-    if not call_ids and not tool_call_id:
-        return _outlines.get(role) or Outline(role, "", (), False)
+    if not call_ids and not tool_call_id and role in _outlines:
+        return _outlines[role]
     return Outline(role, tool_call_id, call_ids, False)
+
+
+def _plain_content(content: Any) -> tuple[str, ...] | None:
+    """The IDs of the calls in it, or None if it is not plain."""
+    call_ids: tuple[str, ...] = ()
+    if type(content) is not list:
+        return call_ids if content is None else None
+    for block in content:
+        if type(block) is not dict or type(kind := block.get("type")) is not str:
+            return None
+        texts = _BLOCK_TEXTS.get(kind)
+        if texts is None:
+            return None
+        for key, value in block.items():
+            if key in texts and type(value) is not str:
+                return None
+        if kind == "tool_call":
+            if not _is_plain_call(block):
+                return None
+            call_ids += (block.get("id", ""),)
+    return call_ids
 
 
 def _is_plain_call(block: dict[str, Any]) -> bool:
     if "server" in block or "output" in block or "server_type" in block:
         return False
-    if type(block.get("arguments", _NO_ARGUMENTS)) is not dict:
-        return False
-    texts = _BLOCK_TEXTS["tool_call"]
-    return all(type(part) is str for name, part in block.items() if name in texts)
+    return type(block.get("arguments", _NO_ARGUMENTS)) is dict
 
 
 def _is_plain_usage(usage: Any) -> bool:

@@ -76,6 +76,7 @@ class ToolOutput(WireModel):
     is_error: Flag = False
 
     def to_wire(self) -> dict[str, Any]:
+        """The wire form; `raw` may be empty there, but for null."""
         wire = super().to_wire()
         if self.raw is not None and "raw" not in wire:
             error = wire.pop("is_error", None)
@@ -138,6 +139,15 @@ class Outline(NamedTuple):
     has_opaque: bool
 
 
+def _outline_of(message: Message) -> Outline:
+    return Outline(
+        message.role,
+        message.tool_call_id,
+        tuple(call.id for call in message.tool_calls),
+        any(isinstance(block, OpaqueBlock) for block in message.content),
+    )
+
+
 def _blocks_of(content: Any) -> Any:
     return (TextBlock(text=content),) if isinstance(content, str) else content
 
@@ -153,7 +163,7 @@ def _readable_time(value: Any) -> Any:
 class Message(Deferred):
     """One message of a conversation. Text given as `content` becomes one text block."""
 
-    __slots__ = ("_outline",)
+    __slots__ = ("outline",)  # filled when it is first asked for, or by the codec
 
     always_written: ClassVar[frozenset[str]] = frozenset({"role", "content"})
 
@@ -171,7 +181,6 @@ class Message(Deferred):
     timestamp: Annotated[Timestamp | None, BeforeValidator(_readable_time)] = None
 
     if TYPE_CHECKING:
-        _outline: Outline
 
         def __init__(
             self,
@@ -191,6 +200,19 @@ class Message(Deferred):
             **unknown: Any,
         ) -> None: ...
 
+        @property
+        def outline(self) -> Outline:
+            """What the projection to a model's view asks of the message."""
+
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "outline":
+                return super().__getattr__(name)
+            outline = _outline_of(self)
+            object.__setattr__(self, "outline", outline)
+            return outline
+
     @property
     def text(self) -> str:
         """The text blocks, with nothing between."""
@@ -203,19 +225,8 @@ class Message(Deferred):
             block for block in self.content if isinstance(block, ToolCallBlock) and not block.server
         )
 
-    @property
-    def outline(self) -> Outline:
-        """What the projection to a model's view asks of it."""
-        if not self._is_complete():
-            return self._outline
-        return Outline(
-            self.role,
-            self.tool_call_id,
-            tuple(call.id for call in self.tool_calls),
-            any(isinstance(block, OpaqueBlock) for block in self.content),
-        )
-
     def to_wire(self) -> dict[str, Any]:
+        """The wire form: no content is null, and the time is in UTC."""
         wire = super().to_wire()
         wire["content"] = wire["content"] or None
         if self.timestamp is not None:
@@ -225,6 +236,3 @@ class Message(Deferred):
     def _from_source(self, source: bytes) -> Self:
         data = loads_json(source, allow_overflow=True)
         return self.model_validate(data.get("message") or {})
-
-    def __hash__(self) -> int:
-        return hash((self.role, self.tool_call_id, len(self.content)))

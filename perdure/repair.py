@@ -7,7 +7,7 @@ crash, a branch or a compaction leaves behind.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from perdure.messages import Message, Role, TextBlock, ToolCallBlock
 
@@ -22,23 +22,23 @@ def repaired(messages: Sequence[Message]) -> list[Message]:
     calls of its ID. Calls that the provider ran itself have no result messages.
     """
     paired: list[Message] = []
-    unanswered: Counter[str] = Counter()
-    caller: Message | None = None  # the message whose calls wait for results
+    caller: Message | None = None  # the message whose calls the next results may answer
+    unanswered: list[str] = []
     for message in messages:
         role, tool_call_id, call_ids, _ = message.outline
-        if role == Role.TOOL_RESULT:
-            if unanswered[tool_call_id] > 0:
-                unanswered[tool_call_id] -= 1
+        if role == "tool_result":
+            if tool_call_id in unanswered:
+                unanswered.remove(tool_call_id)
                 paired.append(message)
             continue
-        if caller is not None:
-            paired.extend(_interrupted(caller.tool_calls, unanswered))
-            caller, unanswered = None, Counter()
+        if caller is not None and unanswered:
+            paired += _interrupted(caller, unanswered)
         paired.append(message)
-        if call_ids and role == Role.ASSISTANT:
-            caller, unanswered = message, Counter(call_ids)
-    if caller is not None:
-        paired.extend(_interrupted(caller.tool_calls, unanswered))
+        caller, unanswered = None, []
+        if call_ids and role == "assistant":
+            caller, unanswered = message, list(call_ids)
+    if caller is not None and unanswered:
+        paired += _interrupted(caller, unanswered)
     return paired
 
 
@@ -53,11 +53,12 @@ def interrupted_result(call: ToolCallBlock) -> Message:
     )
 
 
-def _interrupted(calls: Iterable[ToolCallBlock], unanswered: Counter[str]) -> Iterable[Message]:
-    # Of several calls with one ID the results that there are answer the first ones.
-    answered = Counter(call.id for call in calls) - unanswered
-    for call in calls:
-        if answered[call.id] > 0:
-            answered[call.id] -= 1
-        elif unanswered[call.id] > 0:
-            yield interrupted_result(call)
+def _interrupted(caller: Message, unanswered: Sequence[str]) -> list[Message]:
+    # Of several calls with one ID, the results that there are answer the first ones.
+    results: list[Message] = []
+    missing = Counter(unanswered)
+    for call in reversed(caller.tool_calls):
+        if missing[call.id]:
+            missing[call.id] -= 1
+            results.append(interrupted_result(call))
+    return results[::-1]

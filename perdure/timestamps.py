@@ -44,8 +44,7 @@ class Timestamp:
         A comma is a decimal point, and digits after the ninth are kept in the text but do not
         count. Raises `ValueError` for anything else, a day that its month lacks included.
         """
-        found = _GRAMMAR.fullmatch(text)
-        if found is None or (found[3] > "28" and not _month_has(found)):
+        if not is_time(text):
             raise ValueError(
                 f"{text[:60]!r} is not a time; write it like 2026-11-29T12:01:52.26Z or "
                 "2026-11-29T12:01:52+05:30"
@@ -165,6 +164,12 @@ class Timestamp:
         if isinstance(value, datetime):
             return cls.of(value)
         raise ValueError("a time is text like 2026-11-29T12:01:52Z, or a datetime")
+
+
+def is_time(text: str) -> bool:
+    """Whether the text is a time that `Timestamp.parse` reads."""
+    found = _GRAMMAR.fullmatch(text)
+    return found is not None and (found[3] <= "28" or _month_has(found))
 
 
 def _parts(text: str) -> re.Match[str]:

@@ -13,6 +13,7 @@ from perdure.entries import Entry, MessageEntry
 from perdure.errors import EntryEncodeError
 from perdure.messages import Message
 from perdure.tree import TreeNode
+from perdure.views import Projection
 
 
 class Transcript:
@@ -24,21 +25,21 @@ class Transcript:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._entries: list[Entry] = []
-        self._index: dict[str, int] = {}
+        self._index: dict[str, Entry] = {}
         self._leaf_id = ""
         self._sized = 0
         self._size_bytes = 0
         self._recent_path: list[Entry] = []
+        self._recent_view: Projection | None = None
         self.extend(entries)
 
     def extend(self, entries: Iterable[Entry]) -> None:
         """Add entries that were appended to the log."""
-        index, position = self._index, len(self._entries)
-        entries = list(entries)
-        self._entries += entries
-        for position, entry in enumerate(entries, position):
+        added = list(entries)
+        self._entries += added
+        for entry in added:
             if entry.id:
-                index.setdefault(entry.id, position)
+                self._index.setdefault(entry.id, entry)
                 self._leaf_id = entry.id
 
     @property
@@ -67,15 +68,14 @@ class Transcript:
 
     def get(self, entry_id: str) -> Entry | None:
         """The entry of that ID."""
-        position = self._index.get(entry_id)
-        return None if position is None else self._entries[position]
+        return self._index.get(entry_id)
 
     def leaves(self) -> list[str]:
-        """The IDs of the entries that no other one follows, in append order."""
+        """The IDs of the entries that no other one with an ID follows, in append order."""
         parents = {
-            entry.parent_id
-            for position, entry in enumerate(self._entries)
-            if self._index.get(entry.parent_id, position) != position
+            parent_id
+            for entry_id, entry in self._index.items()
+            if (parent_id := entry.parent_id) != entry_id
         }
         return [entry_id for entry_id in self._index if entry_id not in parents]
 
@@ -94,7 +94,11 @@ class Transcript:
 
         `ephemeral` are messages of the current run, which are shown after their parents.
         """
-        return views.model_view(self._path(leaf_id), ephemeral)
+        path = self._path(leaf_id)
+        if ephemeral:
+            return views.model_view(path, ephemeral)
+        self._recent_view = Projection.of(path, self._recent_view)
+        return self._recent_view.messages
 
     def transcript_view(self, leaf_id: str | None = None) -> list[Entry]:
         """What a person reads of the path: no meta messages, custom entries kept."""
@@ -102,12 +106,12 @@ class Transcript:
 
     def tree(self) -> list[TreeNode]:
         """The roots of the tree; every entry of the log is in it once."""
-        return tree.tree_of(self._entries, self._index)
+        return tree.tree_of(self._entries)
 
     def _path(self, leaf_id: str | None) -> list[Entry]:
         if leaf_id is None:
             leaf_id = self._leaf_id
-        entries, index = self._entries, self._index
+        index = self._index
         recent = self._recent_path
         recent_id = recent[-1].id if recent else ""
         upwards: list[Entry] = []
@@ -115,7 +119,7 @@ class Transcript:
         entry_id = leaf_id
         while entry_id != recent_id and entry_id not in seen and entry_id in index:
             seen.add(entry_id)
-            entry = entries[index[entry_id]]
+            entry = index[entry_id]
             upwards.append(entry)
             entry_id = entry.parent_id
         upwards.reverse()
@@ -130,7 +134,7 @@ class Transcript:
 
 
 def _line_size(entry: Entry) -> int:
-    if (line := entry.source_line()) is not None:
+    if (line := entry.source_line) is not None:
         return len(line)
     try:
         return len(encode_entry(entry))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,14 +27,17 @@ class TreeNode:
             waiting.extend((depth + 1, child) for child in reversed(node.children))
 
 
-def tree_of(entries: Sequence[Entry], index: Mapping[str, int]) -> list[TreeNode]:
+def tree_of(entries: Sequence[Entry]) -> list[TreeNode]:
     """The roots; each entry is in the tree exactly once.
 
-    `index` says which entry an ID stands for. An entry without a parent in the log is a root. Of
-    entries whose parents run in a circle, the one that was appended first is a root. Siblings,
-    and roots too, are ordered by the instant of their creation, then as they were appended.
+    The parent that an ID names is the first entry with that ID. An entry without a parent in the
+    log is a root; of entries whose parents run in a circle, the one that was appended first is.
+    Siblings, and roots too, are ordered by the instant of their creation, then as appended.
     """
-    parents = [_parent(entry, index) for entry in entries]
+    positions: dict[str, int] = {"": _ROOT}
+    for position, entry in enumerate(entries):
+        positions.setdefault(entry.id, position)
+    parents = [positions.get(entry.parent_id, _ROOT) for entry in entries]
     _open_circles(parents)
     nodes = [TreeNode(entry) for entry in entries]
     roots: list[TreeNode] = []
@@ -44,10 +47,6 @@ def tree_of(entries: Sequence[Entry], index: Mapping[str, int]) -> list[TreeNode
         if len(siblings) > 1:
             siblings.sort(key=_created)
     return roots
-
-
-def _parent(entry: Entry, index: Mapping[str, int]) -> int:
-    return index.get(entry.parent_id, _ROOT) if entry.parent_id else _ROOT
 
 
 def _created(node: TreeNode) -> int:

@@ -23,7 +23,7 @@ class Cost(WireModel):
     @property
     def total(self) -> float:
         """The sum of all."""
-        return sum(getattr(self, name) for name in type(self).model_fields)
+        return sum(float(getattr(self, name)) for name in type(self).model_fields)
 
     def __add__(self, other: Self) -> Self:
         """The sums of what both counted; keys that are not known are not summed up, but dropped."""

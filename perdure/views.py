@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
 from perdure.entries import CompactionEntry, Entry, MessageEntry
 from perdure.messages import Message, OpaqueBlock, Role, TextBlock
 from perdure.repair import repaired
 
-_ROLES: Final = frozenset(role.value for role in Role)
+_SPEAKERS: Final = frozenset({Role.USER.value, Role.ASSISTANT.value})
+_ROLES: Final = _SPEAKERS | {Role.TOOL_RESULT.value}
 
 
 def transcript_view(path: Sequence[Entry]) -> list[Entry]:
@@ -30,15 +32,65 @@ def model_view(path: Sequence[Entry], ephemeral: Sequence[MessageEntry] = ()) ->
     one whose parent is left out comes first of what is kept, one whose parent is not on the path
     comes last.
     """
-    if ephemeral:
-        path = _with_ephemeral(path, ephemeral)
+    placed = _with_ephemeral(path, ephemeral) if ephemeral else path
+    return Projection.of(placed).messages
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A model's view of a path, and what of it remains when the path grows.
+
+    Only what a speaker says closes the results of the calls before it. So the view is settled up
+    to the last speaker, whatever comes after; nothing but another compaction changes that.
+    """
+
+    leaf: Entry | None
+    length: int
+    settled: list[Message]
+    settled_length: int
+    unsettled: list[Message]
+
+    @classmethod
+    def of(cls, path: Sequence[Entry], previous: Projection | None = None) -> Self:
+        """The projection of a path; `previous` is that of another, perhaps its beginning."""
+        if previous is not None and previous._continues_in(path):
+            settled, start = previous.settled, previous.settled_length
+        else:
+            settled, start = _compacted(path)
+        middle = _last_speaker(path, start)
+        if middle > start:
+            settled = settled + repaired(_messages(path[start:middle]))
+        unsettled = repaired(_messages(path[middle:]))
+        return cls(path[-1] if path else None, len(path), settled, middle, unsettled)
+
+    @property
+    def messages(self) -> list[Message]:
+        """The whole view."""
+        return self.settled + self.unsettled
+
+    def _continues_in(self, path: Sequence[Entry]) -> bool:
+        # Paths are walks along the same parents: where they share an entry they share the rest.
+        return (
+            0 < self.length <= len(path)
+            and path[self.length - 1] is self.leaf
+            and not any(isinstance(entry, CompactionEntry) for entry in path[self.length :])
+        )
+
+
+def _compacted(path: Sequence[Entry]) -> tuple[list[Message], int]:
+    """What stands for the part of the path that a compaction cuts off, and where the rest is."""
     start, compaction = _kept(path)
-    messages: list[Message] = []
-    if compaction is not None:
-        messages.append(_summary(compaction))
-        messages += _messages(entry for entry in path[:start] if _is_ephemeral(entry))
-    messages += _messages(path[start:] if start else path)
-    return repaired(messages)
+    if compaction is None:
+        return [], 0
+    ephemeral = [entry for entry in path[:start] if _is_ephemeral(entry)]
+    return [_summary(compaction), *_messages(ephemeral)], start
+
+
+def _last_speaker(path: Sequence[Entry], start: int) -> int:
+    for position in range(len(path) - 1, start, -1):
+        if _speaks(path[position]):
+            return position
+    return start
 
 
 def _kept(path: Sequence[Entry]) -> tuple[int, CompactionEntry | None]:
@@ -65,9 +117,9 @@ def _messages(entries: Iterable[Entry]) -> list[Message]:
     messages: list[Message] = []
     for entry in entries:
         if isinstance(entry, MessageEntry):
-            message = entry.message
-            outline = message.outline
+            outline = entry.outline
             if outline.role in _ROLES:
+                message = entry.message
                 messages.append(_without_opaque(message) if outline.has_opaque else message)
     return messages
 
@@ -79,13 +131,13 @@ def _without_opaque(message: Message) -> Message:
 
 def _with_ephemeral(path: Sequence[Entry], ephemeral: Sequence[MessageEntry]) -> list[Entry]:
     by_parent: dict[str, list[Entry]] = {}
-    for entry in ephemeral:
-        by_parent.setdefault(entry.parent_id, []).append(entry)
+    for message in ephemeral:
+        by_parent.setdefault(message.parent_id, []).append(message)
     placed = by_parent.pop("", [])
     waiting: list[Entry] = []
     for entry in path:
         # A message after the parent closes the stretch in which results may still follow it.
-        if waiting and isinstance(entry, MessageEntry) and entry.message.outline.role in _SPEAKERS:
+        if waiting and _speaks(entry):
             placed += waiting
             waiting = []
         placed.append(entry)
@@ -101,4 +153,5 @@ def _is_ephemeral(entry: Entry) -> bool:
     return isinstance(entry, MessageEntry) and entry.ephemeral
 
 
-_SPEAKERS: Final = frozenset({Role.USER.value, Role.ASSISTANT.value})
+def _speaks(entry: Entry) -> bool:
+    return isinstance(entry, MessageEntry) and entry.outline.role in _SPEAKERS

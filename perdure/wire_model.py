@@ -57,6 +57,8 @@ class WireModel(BaseModel):
     always_written: ClassVar[frozenset[str]] = frozenset({"type"})
     """Keys that are written even when they are empty."""
 
+    has_no_aliases: ClassVar[bool] = True
+
     known_keys: ClassVar[tuple[str, ...]] = ()
     """The keys that perdure gives a meaning, in the order in which they are written."""
 
@@ -65,6 +67,9 @@ class WireModel(BaseModel):
         super().__pydantic_init_subclass__(**kwargs)
         cls.known_keys = tuple(
             name for name, field in cls.model_fields.items() if not field.exclude
+        )
+        cls.has_no_aliases = not any(
+            field.serialization_alias for field in cls.model_fields.values()
         )
 
     def to_wire(self) -> dict[str, Any]:
@@ -81,14 +86,10 @@ class WireModel(BaseModel):
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
         """As pydantic's; with `mode="json", by_alias=True` also for any depth and any text."""
-        if options.get("mode") == "json" and options.keys() <= _NEUTRAL_OPTIONS:
-            if options.get("by_alias") or not self._has_aliases():
-                return self.to_wire()
+        plain = options.get("mode") == "json" and options.keys() <= _NEUTRAL_OPTIONS
+        if plain and (options.get("by_alias") or self.has_no_aliases):
+            return self.to_wire()
         return super().model_dump(**options)
-
-    @classmethod
-    def _has_aliases(cls) -> bool:
-        return any(field.serialization_alias for field in cls.model_fields.values())
 
     @model_serializer(mode="plain")
     def _serialize(self, info: SerializationInfo) -> dict[str, Any]:
@@ -101,9 +102,12 @@ class WireModel(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _from_wire(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        if not isinstance(data, dict):
-            return handler(data)
+    def _validate(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        return cls._from_wire(data, handler) if isinstance(data, dict) else handler(data)
+
+    @classmethod
+    def _from_wire(cls, data: dict[str, Any], handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """The model of a wire form, or of what a constructor was given."""
         if None in data.values():
             known = cls.known_keys
             data = {key: item for key, item in data.items() if item is not None or key not in known}
