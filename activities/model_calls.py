@@ -35,7 +35,7 @@ class ModelActivities:
             async with self._heart.beating():
                 return await self._call(request)
         except PerdureError as error:
-            raise as_failure(error) from error
+            raise as_failure(error) from None
 
     async def _call(self, request: CallModel) -> ModelReply:
         agent = self._agents.find(request.agent)
@@ -62,7 +62,7 @@ async def _ask(model: LanguageModel, agent: Agent, messages: list[Message]) -> M
         return await model.respond(request)
     except PerdureError:
         raise
-    except Exception as error:  # a model of the application's own may raise anything
+    except Exception as error:
         # A model of the application's own may raise anything. Which kind it was is said, its text
         # is not: it may hold what must not reach workflow history.
         activity.logger.exception("the model %s raised", model.name)

@@ -39,7 +39,7 @@ class StoreActivities:
         try:
             return await self._open(request.session_id)
         except PerdureError as error:
-            raise as_failure(error) from error
+            raise as_failure(error) from None
 
     async def _open(self, session_id: str) -> LoadedSession:
         try:
@@ -60,7 +60,7 @@ class StoreActivities:
         try:
             await self._store.append_entries(request.session_id, _entries(request.entries))
         except PerdureError as error:
-            raise as_failure(error) from error
+            raise as_failure(error) from None
 
     @activity.defn(name=names.START_RUN)
     async def start_run(self, request: StartRun) -> RunPlan:
@@ -70,7 +70,7 @@ class StoreActivities:
             model = model_of(agent)
             await self._store.append_entries(request.session_id, _entries(request.entries))
         except PerdureError as error:
-            raise as_failure(error) from error
+            raise as_failure(error) from None
         return RunPlan(model=model.name, max_turns=agent.max_turns)
 
 

@@ -33,7 +33,7 @@ class ToolActivities:
         try:
             agent = self._agents.find(request.agent)
         except PerdureError as error:
-            raise as_failure(error) from error
+            raise as_failure(error) from None
         async with self._heart.beating():
             return _reply(request.call, await _outcome(agent, request))
 

@@ -53,6 +53,8 @@ def encode_entry(entry: Entry) -> bytes:
         again = decode_entry(line)
     except (EntryDecodeError, JsonError, PydanticSerializationError, RecursionError) as error:
         raise EntryEncodeError(f"entry {entry.id!r} cannot be stored: {error}") from error
+    if (again.id, again.parent_id) != (entry.id, entry.parent_id):
+        raise EntryEncodeError(f"entry {entry.id!r} cannot be stored: its IDs are not all text")
     if not isinstance(entry, type(again)) or _loses_its_kind(entry, again):
         raise EntryEncodeError(
             f"entry {entry.id!r} cannot be stored: its line would not be read as "
@@ -62,8 +64,10 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def _loses_its_kind(entry: Entry, again: Entry) -> bool:
-    return isinstance(entry, CustomEntry) and (
-        entry.registered_kind is not None and type(again) is CustomEntry
+    return (
+        isinstance(entry, CustomEntry)
+        and entry.registered_kind is not None
+        and type(again) is CustomEntry
     )
 
 

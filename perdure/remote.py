@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from temporalio.client import (
     WorkflowQueryRejectedError,
     WorkflowUpdateFailedError,
     WorkflowUpdateHandle,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
     WorkflowUpdateStage,
 )
 from temporalio.common import QueryRejectCondition, WorkflowIDConflictPolicy
@@ -82,9 +84,15 @@ class RemoteSession:
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 static_summary=f"perdure session {state.session_id}"[:200],
             )
-            opened: Opened = await self.client.execute_update_with_start_workflow(
-                names.OPEN, command, start_workflow_operation=start, result_type=Opened
-            )
+            try:
+                opened: Opened = await self.client.execute_update_with_start_workflow(
+                    names.OPEN, command, start_workflow_operation=start, result_type=Opened
+                )
+            except Exception:
+                # The SDK puts the error into the start's handle too; someone has to look at it.
+                with suppress(Exception, asyncio.CancelledError):
+                    await start.workflow_handle()
+                raise
             return opened
 
         try:
@@ -168,6 +176,9 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await call()
+        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            if isinstance(error.__cause__, asyncio.CancelledError):
+                raise error.__cause__ from None
         except WorkflowUpdateFailedError as error:
             raise _told_by_workflow(error) from None
         except (WorkflowQueryFailedError, WorkflowQueryRejectedError):

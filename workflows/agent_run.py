@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
 
 from perdure import names
 from perdure.protocol import (
@@ -28,7 +27,7 @@ from perdure.protocol import (
     ToolReply,
 )
 from perdure.run_events import EventScript
-from perdure.workflows.failures import reason_of
+from perdure.workflows.failures import ActivityFailure, reason_of
 from perdure.workflows.log import SessionLog
 from perdure.workflows.run_stream import RunStream
 from perdure.workflows.summaries import model_summary, tool_summary
@@ -77,7 +76,7 @@ class AgentRun:
             plan = await workflow.execute_local_activity(
                 names.START_RUN, request, result_type=RunPlan, **STORING
             )
-        except ActivityError as error:
+        except ActivityFailure as error:
             raise RunStopped(reason_of(error)) from error
         state.active = ActiveRun(
             run_id=command.command_id,
@@ -109,17 +108,19 @@ class AgentRun:
             self._publish(self._script.replied(run.turn, entry))
             await self._run_calls(reply.calls)
         except RunStopped as stop:
-            self._publish(self._script.failed(run.turn, self._state.leaf_id, stop.error))
-            return self._outcome(stop.error)
-        except ActivityError as failure:
-            error = reason_of(failure)
-            self._publish(self._script.failed(run.turn, self._state.leaf_id, error))
-            return self._outcome(error)
+            return self.stopped(stop.error)
+        except ActivityFailure as failure:
+            return self.stopped(reason_of(failure))
         self._publish(self._script.turn_ended(run.turn))
         if reply.calls:
             return None
         self._publish(self._script.ended(run.turn, self._state.leaf_id, run.usage))
         return self._outcome(None)
+
+    def stopped(self, error: ErrorInfo) -> Outcome:
+        """The run ends here, with this error."""
+        self._publish(self._script.failed(self._run.turn, self._state.leaf_id, error))
+        return self._outcome(error)
 
     async def _call_model(self) -> ModelReply:
         run = self._run
@@ -168,7 +169,7 @@ class AgentRun:
                 **tool_timing(call.timeout, call.idempotent),
             )
             message = reply.message
-        except ActivityError:
+        except ActivityFailure:
             message = _interrupted(call)
         [entry] = await self._log.append(run.run_id, [_message_entry(message)])
         self._publish(self._script.tool_ended(run.turn, entry))

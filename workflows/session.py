@@ -7,9 +7,11 @@ the workflow may continue as new, so neither a long life nor a long run outgrows
 
 from __future__ import annotations
 
+import asyncio
+
 from temporalio import workflow
 from temporalio.contrib.workflow_streams import WorkflowStream
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ApplicationError
 
 from perdure import names
 from perdure.protocol import (
@@ -29,7 +31,7 @@ from perdure.protocol import (
     WaitCommand,
 )
 from perdure.workflows.agent_run import AgentRun, RunStopped
-from perdure.workflows.failures import reason_of
+from perdure.workflows.failures import ActivityFailure, reason_of
 from perdure.workflows.inbox import Inbox
 from perdure.workflows.log import SessionLog
 from perdure.workflows.run_stream import RunStream
@@ -58,15 +60,17 @@ class SessionWorkflow:
 
     @workflow.run
     async def run(self, state: SessionState) -> None:
-        """Do commands until one of them is `close`."""
-        await self._open()
-        while not self._is_closed:
-            await workflow.wait_condition(lambda: self._run is not None or not self._inbox.is_empty)
-            await self._step()
-            if self._has_outgrown_history() and not self._is_closed:
-                await self._continue_as_new()
-        self._inbox.refuse_the_rest(_CLOSED)
-        await self._leave()
+        """Do commands until one is `close`, or the workflow is cancelled, which means the same."""
+        try:
+            await self._open()
+            while not self._is_closed:
+                await self._next_step()
+                if self._has_outgrown_history() and not self._is_closed:
+                    await self._continue_as_new()
+        except asyncio.CancelledError:
+            await self._end()
+            raise
+        await self._end()
 
     # ── messages ───────────────────────────────────────────────────────────────────────────────
 
@@ -152,7 +156,7 @@ class SessionWorkflow:
                 result_type=LoadedSession,
                 **LOADING,
             )
-        except ActivityError as error:
+        except ActivityFailure as error:
             self._fault = reason_of(error)
             self._inbox.refuse_the_rest(self._fault)
             await self._leave()
@@ -161,17 +165,21 @@ class SessionWorkflow:
         state.created = loaded.created
         state.opened = True
 
-    async def _step(self) -> None:
-        """Take the run in progress one turn further, or do the next command."""
+    async def _next_step(self) -> None:
+        """Take the run in progress one turn further, or do the next command when there is one."""
+        await workflow.wait_condition(lambda: self._run is not None or not self._inbox.is_empty)
         if self._run is not None:
             outcome = await self._run.turn()
             if outcome is not None:
                 self._run = self._state.active = None
                 self._inbox.settle(outcome)
-            return
-        outcome = await self._perform(self._inbox.take())
-        if outcome is not None:
-            self._inbox.settle(outcome)
+        else:
+            outcome = await self._perform(self._inbox.take())
+            if outcome is not None:
+                self._inbox.settle(outcome)
+        if workflow.cancellation_reason() is not None:
+            # An activity that was cancelled along with the workflow has told only its caller.
+            raise asyncio.CancelledError
 
     async def _perform(self, command: QueuedCommand) -> Outcome | None:
         """Do one command. A run answers later, from its last turn."""
@@ -189,7 +197,7 @@ class SessionWorkflow:
                     self._is_closed = True
         except RunStopped as stop:
             error = stop.error
-        except ActivityError as failure:
+        except ActivityFailure as failure:
             error = reason_of(failure)
         return Outcome(
             command_id=command.command_id,
@@ -212,6 +220,14 @@ class SessionWorkflow:
         await self._leave()
         self._state.stream = self._stream.carry()
         workflow.continue_as_new(self._state)
+
+    async def _end(self) -> None:
+        """Answer whoever waits; the log is valid at any point, so nothing else is to be done."""
+        if self._run is not None:
+            self._inbox.settle(self._run.stopped(_CLOSED))
+            self._run = self._state.active = None
+        self._inbox.refuse_the_rest(_CLOSED)
+        await self._leave()
 
     async def _leave(self) -> None:
         """Let every handler answer: with an outcome, or with "ask again"."""

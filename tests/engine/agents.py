@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from perdure import Agent, Entry, Message, MessageEntry, RunEvent, tool
-from perdure.testing import ScriptedModel
+from perdure.models.scripted import ScriptedModel
 
 
 def scripted(*items: Any, tools: Iterable[Any] = (), **options: Any) -> Agent:
