@@ -14,8 +14,8 @@ _STYLES = ("google", "numpy", "sphinx")
 def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     """A function's description, and the description of each of its parameters.
 
-    Google, numpy and Sphinx style are understood. The description is the docstring's text and what
-    it says about the result; all other sections are left out.
+    Google, numpy and Sphinx style are understood. The description is the docstring's text, its
+    notes and what it says about the result; all other sections are left out.
     """
     docstring = (inspect.getdoc(function) or "").strip()
     if not _SECTION.search(docstring):
@@ -35,6 +35,8 @@ def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
         elif isinstance(section, griffe.DocstringSectionParameters):
             for parameter in section.value:
                 parameters.setdefault(parameter.name.lstrip("*"), _one_line(parameter.description))
+        elif isinstance(section, griffe.DocstringSectionAdmonition):
+            texts.append(f"{section.title}: {_one_line(section.value.description)}")
         elif isinstance(section, griffe.DocstringSectionReturns):
             texts.append(
                 "Returns: " + " ".join(_one_line(part.description) for part in section.value)

@@ -121,16 +121,17 @@ def _signature(function: Callable[..., Any], tool_name: str) -> inspect.Signatur
 
 
 def _hints(function: Callable[..., Any], tool_name: str) -> dict[str, Any]:
-    target: Any = _unbound(function)[0]
+    target: Any = inspect.unwrap(_unbound(function)[0])
     if not inspect.isroutine(target):
         target = type(target).__call__
     # Without the result's annotation: a model never sees it, and it may name what only type
     # checkers import.
-    annotations = {name: hint for name, hint in target.__annotations__.items() if name != "return"}
+    annotations = dict(getattr(target, "__annotations__", {}))
+    annotations.pop("return", None)
     try:
         return typing.get_type_hints(
             SimpleNamespace(__annotations__=annotations),
-            globalns=getattr(inspect.unwrap(target), "__globals__", {}),
+            globalns=getattr(target, "__globals__", {}),
             include_extras=True,
         )
     except Exception as error:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.models.test import TestModel as AnyAnswerModel
 
 from perdure.agent import Agent
 from perdure.agent_loading import load_agents
 from perdure.errors import AgentError, ModelSpecError
 from perdure.models import ToolSpec
+from perdure.models.pydantic_ai import PydanticAIModel
 from perdure.models.scripted import ScriptedModel
 from perdure.tools import tool
 
@@ -114,6 +116,14 @@ def test_a_model_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert model is not None
     assert model.name == "openai:gpt-5"
     assert agent.language_model() is model
+
+
+def test_a_model_of_pydantic_ai_is_taken_as_it_is() -> None:
+    theirs = AnyAnswerModel()
+    model = Agent("support", model=theirs).language_model()
+
+    assert isinstance(model, PydanticAIModel)
+    assert model.model is theirs
 
 
 def test_declaring_an_agent_loads_neither_pydantic_ai_nor_a_provider() -> None:

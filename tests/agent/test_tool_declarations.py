@@ -150,6 +150,23 @@ def test_docstrings_of_three_styles_describe_the_parameters(
     assert capfd.readouterr() == ("", "")
 
 
+def test_notes_stay_in_the_description_and_other_sections_do_not() -> None:
+    @tool
+    def now() -> str:
+        """Say what time it is.
+
+        Note:
+            Only in
+            UTC.
+
+        Examples:
+            >>> now()
+        """
+        return "noon"
+
+    assert now.description == "Say what time it is.\n\nNote: Only in UTC."
+
+
 def test_a_docstring_that_only_looks_like_sections_is_kept_whole() -> None:
     @tool
     def now() -> str:
@@ -211,6 +228,26 @@ def test_a_bound_method_is_a_tool() -> None:
 
     assert (found.name, found.description) == ("find_order", "Look an order up.")
     assert list(found.parameters["properties"]) == ["order_id"]
+
+
+def test_a_static_method_and_a_wrapped_function_are_tools() -> None:
+    class Shop:
+        @tool
+        @staticmethod
+        def find_order(order_id: str) -> str:
+            """Look an order up."""
+            return order_id
+
+    @tool
+    @functools.wraps(google)
+    def logged(*args: Any, **kwargs: Any) -> str:
+        return google(*args, **kwargs)
+
+    assert list(Shop.find_order.parameters["properties"]) == ["order_id"]
+    assert (logged.name, list(logged.parameters["properties"])) == (
+        "google",
+        ["order_id", "limit", "note"],
+    )
 
 
 def test_what_a_partial_fills_in_is_hidden_from_the_model() -> None:
@@ -299,6 +336,7 @@ class Shop:
         (yields, "tool 'yields' yields; return one value instead"),
         (yields_later, "tool 'yields_later' yields; return one value instead"),
         (Shop, "tool 'Shop' must be a function, not <class"),
+        (len, "parameter 'obj' of tool 'len' has no annotation"),
         (lambda: "", "tool name '<lambda>' is not one that every provider takes"),
         ("find_order", "tool name None is not one that every provider takes"),
         (tool(google), "'google' is a tool already"),
