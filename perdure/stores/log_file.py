@@ -16,7 +16,7 @@ from perdure.codec import decode_entries, decode_record, loads_json
 from perdure.entries import Entry, SessionRecord
 from perdure.errors import DamagedLogError, EntryDecodeError
 
-BLOCK_SIZE = 4 * 1024 * 1024
+BLOCK_SIZE = 1024 * 1024
 """Bytes read at a time: the text of a log is in memory once, as lines, and never twice."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

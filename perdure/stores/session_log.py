@@ -61,11 +61,7 @@ class SessionLog:
             if known and (entries := known.copy_entries(os.lstat(self.path))) is not None:
                 return entries
             with log_writer.open_for_reading(self.path) as descriptor:
-                while True:
-                    known, tail = self._catch_up(descriptor, for_reading=True)
-                    # Another thread may need the memory at this very moment.
-                    if (entries := known.copy_entries()) is not None:
-                        break
+                known, tail, entries = self._catch_up(descriptor, for_reading=True)
         if tail.entry is not None and tail.entry.id not in known:
             entries.append(tail.entry)
         return entries
@@ -76,7 +72,7 @@ class SessionLog:
             explained(self.session_id, self.path),
             log_writer.open_for_writing(self.path) as descriptor,
         ):
-            known, tail = self._catch_up(descriptor, for_reading=False)
+            known, tail, _ = self._catch_up(descriptor, for_reading=False)
             present = tail.entry.id if tail.entry else ""
             missing = [line for key, line in lines.items() if key != present and key not in known]
             self._write(descriptor, known, tail, missing)
@@ -104,8 +100,13 @@ class SessionLog:
         known.extend(start, piece, Mark.of(descriptor, os.fstat(descriptor), piece))
         self.cache.put(self.path, known)
 
-    def _catch_up(self, descriptor: int, *, for_reading: bool) -> tuple[KnownLog, Tail]:
-        """Read what was appended since the log was last read; all of it if that is not known."""
+    def _catch_up(
+        self, descriptor: int, *, for_reading: bool
+    ) -> tuple[KnownLog, Tail, list[Entry]]:
+        """Read what was appended since the log was last read; all of it if that is not known.
+
+        Returns what is known then, what follows it, and for reading the entries as well.
+        """
         reader = self._reader(descriptor)
         while True:
             known = self.cache.get(self.path)
@@ -124,10 +125,14 @@ class SessionLog:
             repeated = known.extend(start, piece, Mark.of(descriptor, status, piece))
             if repeated is None:
                 continue  # Another thread was quicker; what it knows is in the cache.
+            # Before it is put in the cache, which may have no room for them.
+            entries = known.copy_entries() if for_reading else []
+            if entries is None:
+                continue  # They had to make room for another log just now.
             self._report(known, piece, repeated)
             if piece.end:
                 self.cache.put(self.path, known)
-            return known, piece.tail
+            return known, piece.tail, entries
 
     def _report(self, known: KnownLog, piece: LogPiece, repeated: int) -> None:
         name = os.fsdecode(self.path)
