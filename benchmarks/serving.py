@@ -1,0 +1,44 @@
+"""One server, one worker and one client for perdure and for the yardstick alike, so that both meet
+the same conditions.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from benchmarks.bare import BARE_ACTIVITIES, BARE_WORKFLOWS
+from perdure import Agent, Sessions
+from perdure.dev_server import dev_server
+from perdure.plugin import PerdurePlugin
+from perdure.stores import FileStore
+
+TASK_QUEUE = "benchmarks"
+
+
+@asynccontextmanager
+async def serving(*agents: Agent) -> AsyncIterator[Sessions]:
+    """Sessions in files, on a server of their own, with a worker for the agents and the bare
+    workflow.
+    """
+    async with dev_server() as server:
+        with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
+            store = FileStore(Path(folder))
+            async with worker(server.client, store, *agents):
+                yield Sessions(server.client, store, task_queue=TASK_QUEUE)
+
+
+def worker(client: Client, store: FileStore, *agents: Agent) -> Worker:
+    """A worker with the settings that perdure's own has."""
+    return Worker(
+        client,
+        task_queue=TASK_QUEUE,
+        workflows=BARE_WORKFLOWS,
+        activities=BARE_ACTIVITIES,
+        plugins=[PerdurePlugin(agents=agents, store=store)],
+    )

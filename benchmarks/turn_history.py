@@ -1,0 +1,58 @@
+"""History of a turn: events and bytes, over all runs of the workflow.
+
+A plain turn is a question of 200 characters and an answer of 400. A tool turn has one tool call with
+a result of 1,000 characters before the answer. What continue-as-new costs is spread over the turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.conversation import clerk, take_turns, talker
+from benchmarks.histories import HistoryTotal, history_total
+from benchmarks.report import Budget, Figure, Scale, at_most, run_benchmark
+from benchmarks.serving import serving
+from perdure import Session, Sessions
+
+WINDOW = 20
+"""Turns that are measured together: those around the one that the figure is named after."""
+
+
+async def measure(scale: Scale) -> list[Figure]:
+    """Plain turns early and late in a long conversation, and tool turns."""
+    places = [10, 200, 2_000][: scale.pick(2, 2, 3)]
+    async with serving(talker(), clerk()) as sessions:
+        plain = await sessions.open("plain", agent="talker")
+        figures = await _around(sessions, plain, places)
+        tools = await sessions.open("tools", agent="clerk")
+        used = await _spent(sessions, tools, WINDOW)
+    return [*figures, *_per_turn("tool turn", used, at_most(28), at_most(9_000))]
+
+
+async def _around(sessions: Sessions, session: Session, places: Sequence[int]) -> list[Figure]:
+    figures: list[Figure] = []
+    done = 0
+    for place in places:
+        start = place - WINDOW // 2
+        await take_turns(session, start - done)
+        used = await _spent(sessions, session, WINDOW)
+        done = start + WINDOW
+        figures += _per_turn(f"plain turn around {place:,}", used, at_most(15), at_most(5_000))
+    return figures
+
+
+async def _spent(sessions: Sessions, session: Session, turns: int) -> HistoryTotal:
+    before = await history_total(sessions.client, session)
+    await take_turns(session, turns)
+    return (await history_total(sessions.client, session)).since(before)
+
+
+def _per_turn(what: str, used: HistoryTotal, events: Budget, size: Budget) -> list[Figure]:
+    return [
+        Figure(f"{what}: events", used.events / WINDOW, "", events),
+        Figure(f"{what}: bytes", used.size_bytes / WINDOW, "bytes", size),
+    ]
+
+
+if __name__ == "__main__":
+    run_benchmark(measure, __doc__)
