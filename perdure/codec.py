@@ -35,6 +35,15 @@ __all__ = [
 ]
 
 _BOM: Final = b"\xef\xbb\xbf"
+# The last two come from models that were made past their validation.
+_UNWRITABLE: Final = (
+    EntryDecodeError,
+    JsonError,
+    PydanticSerializationError,
+    RecursionError,
+    AttributeError,
+    TypeError,
+)
 _set: Final = object.__setattr__
 _Model = TypeVar("_Model", bound=WireModel)
 
@@ -51,7 +60,7 @@ def encode_entry(entry: Entry) -> bytes:
     try:
         line = dumps_json(entry.to_wire())
         again = decode_entry(line)
-    except (EntryDecodeError, JsonError, PydanticSerializationError, RecursionError) as error:
+    except _UNWRITABLE as error:
         raise EntryEncodeError(f"entry {entry.id!r} cannot be stored: {error}") from error
     if (again.id, again.parent_id) != (entry.id, entry.parent_id):
         raise EntryEncodeError(f"entry {entry.id!r} cannot be stored: its IDs are not all text")
@@ -80,7 +89,7 @@ def decode_entry(line: bytes | str) -> Entry:
     source, text = _kept(line)
     may_overflow = False
     try:
-        data = loads_json(text)
+        data = loads_json(text, exact_zeros=False)
     except NumberRangeError:
         # Where perdure gives a number no meaning, it may be as large as it likes.
         data, may_overflow = loads_json(text, allow_overflow=True), True
@@ -117,6 +126,10 @@ def entry_from_json(data: dict[str, Any]) -> Entry:
     """The entry of a line's JSON object; raises `EntryDecodeError` as `decode_entry` does."""
     if type(data.get("type")) is not str or not data["type"]:
         raise EntryDecodeError("there is no type; it is not an entry")
+    message = data.get("message") if data["type"] == "message" else None
+    if isinstance(message, dict) and isinstance(message.get("content"), str):
+        # A constructor takes it for a text block; a line has to say so.
+        raise EntryDecodeError("message.content: text, where a list of blocks should be")
     return _validated(Entry, data)
 
 

@@ -9,7 +9,6 @@ from pydantic import (
     ModelWrapValidatorHandler,
     SerializationInfo,
     SerializerFunctionWrapHandler,
-    ValidationError,
     model_serializer,
 )
 
@@ -44,6 +43,7 @@ class CustomEntry(Entry):
     @classmethod
     def __pydantic_init_subclass__(cls, *, kind: str | None = None, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
+        cls.absent_when_null = CustomEntry.absent_when_null
         _check_fields(cls)
         if kind is not None:
             _register(cls, kind)
@@ -56,7 +56,7 @@ class CustomEntry(Entry):
         if registered is not None:
             try:
                 return registered.model_validate(data)  # type: ignore[no-any-return]
-            except ValidationError:
+            except Exception:  # noqa: BLE001 - whatever an application's own validators raise:
                 pass  # one program's idea of a kind must not make a session unreadable
         return cls.model_validate(data)
 

@@ -22,6 +22,7 @@ MAX_DEPTH: Final = 10_000
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _NUMBER: Final = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_MINUS_ZERO: Final = re.compile("-0(?![0-9.eE])")
 _LITERALS: Final = {"true": True, "false": False, "null": None}
 _LITERAL: Final = re.compile("|".join(_LITERALS))
 _INFINITY: Final = float("inf")
@@ -33,12 +34,14 @@ class NumberRangeError(JsonError):
     """A number beyond the range of a 64-bit float."""
 
 
-def loads_json(text: str | bytes, *, allow_overflow: bool = False) -> Any:
+def loads_json(text: str | bytes, *, allow_overflow: bool = False, exact_zeros: bool = True) -> Any:
     """The value of a JSON text.
 
     Bytes are UTF-8; each byte that is not becomes U+FFFD. Raises `JsonError` for everything that
     is not one JSON value, for `NaN` and infinities, and for nesting over `MAX_DEPTH`; a number
     beyond a float raises `NumberRangeError`, or reads as an infinity with `allow_overflow`.
+    `-0` is a float, as no integer keeps its sign; whoever does not mind saves time without
+    `exact_zeros`.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "perdure_replace_bytes")
@@ -46,6 +49,8 @@ def loads_json(text: str | bytes, *, allow_overflow: bool = False) -> Any:
         # Nesting too deep to read needs more than two characters a level.
         if len(text) > 2 * MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH:
             return _SlowReader(text, allow_overflow).value()
+        if exact_zeros and _MINUS_ZERO.search(text):
+            return (_permissive_exact if allow_overflow else _strict_exact).decode(text)
         return (_permissive if allow_overflow else _strict).decode(text)
     except json.JSONDecodeError as error:
         raise JsonError(f"not JSON: {error}") from None
@@ -72,9 +77,17 @@ def _refuse_constant(name: str) -> Any:
     raise JsonError(f"not JSON: {name} is no number")
 
 
+def _integer(text: str) -> int | float:
+    return -0.0 if text == "-0" else int(text)
+
+
 codecs.register_error("perdure_replace_bytes", _replace_bytes)
 _strict: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
+_strict_exact: Final = json.JSONDecoder(
+    parse_float=_finite, parse_int=_integer, parse_constant=_refuse_constant
+)
 _permissive: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+_permissive_exact: Final = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse_constant)
 
 
 class _SlowReader:
@@ -179,6 +192,8 @@ class _SlowReader:
     def _number(self, number: re.Match[str]) -> int | float:
         if number[2] or number[3]:
             return self._float(number[0])
+        if number[0] == "-0":
+            return -0.0
         return int(Decimal(number[0]))  # `int` itself reads no more than some 4,300 digits
 
     def _error(self, problem: str) -> JsonError:

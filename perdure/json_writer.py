@@ -103,19 +103,15 @@ def _integer(value: int) -> str:
 def _float(value: float) -> str:
     if not isfinite(value):
         raise JsonError(f"JSON has no number for {value!r}")
+    text = float.__repr__(value)  # a subclass may have another
     if value and not 1e-6 <= abs(value) < 1e21:
-        mantissa, _, exponent = f"{value!r}".partition("e")
+        mantissa, _, exponent = text.partition("e")
         return f"{mantissa.removesuffix('.0')}e{_exponent(exponent)}"
-    return _plain(value)
+    if "e" in text:
+        text = f"{Decimal(text):f}"
+    return text.removesuffix(".0")
 
 
 def _exponent(text: str) -> str:
     # Two digits at least in Python, only as many as needed below 1e-6 on the wire.
     return f"-{int(text[1:])}" if text.startswith("-") else f"+{int(text)}"
-
-
-def _plain(value: float) -> str:
-    text = repr(value)
-    if "e" in text:
-        text = f"{Decimal(text):f}"
-    return text.removesuffix(".0")

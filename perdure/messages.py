@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self
 
@@ -154,8 +155,10 @@ def _blocks_of(content: Any) -> Any:
 
 def _readable_time(value: Any) -> Any:
     """A message's time, or None for one that cannot be read: it is no reason to lose a session."""
+    if not isinstance(value, str):
+        return value if isinstance(value, (Timestamp, datetime)) else None
     try:
-        return Timestamp.parse(value) if isinstance(value, str) else value
+        return Timestamp.parse(value)
     except ValueError:
         return None
 
@@ -229,7 +232,7 @@ class Message(Deferred):
         """The wire form: no content is null, and the time is in UTC."""
         wire = super().to_wire()
         wire["content"] = wire["content"] or None
-        if self.timestamp is not None:
+        if isinstance(self.timestamp, Timestamp):
             wire["timestamp"] = str(self.timestamp.in_utc())
         return wire
 

@@ -57,6 +57,9 @@ class WireModel(BaseModel):
     always_written: ClassVar[frozenset[str]] = frozenset({"type"})
     """Keys that are written even when they are empty."""
 
+    absent_when_null: ClassVar[frozenset[str]] = frozenset()
+    """Keys for which a null means that they are not there."""
+
     has_no_aliases: ClassVar[bool] = True
 
     known_keys: ClassVar[tuple[str, ...]] = ()
@@ -68,6 +71,7 @@ class WireModel(BaseModel):
         cls.known_keys = tuple(
             name for name, field in cls.model_fields.items() if not field.exclude
         )
+        cls.absent_when_null = frozenset(cls.known_keys)
         cls.has_no_aliases = not any(
             field.serialization_alias for field in cls.model_fields.values()
         )
@@ -109,8 +113,10 @@ class WireModel(BaseModel):
     def _from_wire(cls, data: dict[str, Any], handler: ModelWrapValidatorHandler[Self]) -> Self:
         """The model of a wire form, or of what a constructor was given."""
         if None in data.values():
-            known = cls.known_keys
-            data = {key: item for key, item in data.items() if item is not None or key not in known}
+            absent = cls.absent_when_null
+            data = {
+                key: item for key, item in data.items() if item is not None or key not in absent
+            }
         unreadable = {key: item for key, item in data.items() if _has_surrogate(key)}
         if not unreadable:
             return handler(data)
