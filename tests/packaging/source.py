@@ -15,15 +15,20 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def modules() -> dict[str, Path]:
-    """Every module of perdure by its import name, those behind the links included."""
-    found = {}
+def files_of_the_package() -> Iterator[Path]:
+    """Every file of perdure, those behind the links included."""
     for folder, _, files in os.walk(ROOT / "perdure", followlinks=True):
-        for file in files:
-            path = Path(folder, file)
-            if path.suffix == ".py":
-                parts = path.relative_to(ROOT).with_suffix("").parts
-                found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+        if Path(folder).name != "__pycache__":
+            yield from (Path(folder, file) for file in files)
+
+
+def modules() -> dict[str, Path]:
+    """Every module of perdure by its import name."""
+    found = {}
+    for path in files_of_the_package():
+        if path.suffix == ".py":
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.packaging.source import ROOT, modules, output_of
+from tests.packaging.source import ROOT, files_of_the_package, modules, output_of
 
 WORKFLOWS_AND_ACTIVITIES = sorted(
     path.resolve().relative_to(ROOT).as_posix()
@@ -68,12 +68,11 @@ def test_the_wheel_claims_no_top_level_name_but_its_own(distribution: Distributi
     assert {name for name in top_level if not name.endswith(".dist-info")} == {"perdure"}
 
 
-def test_the_wheel_has_every_module_once_and_its_types(distribution: Distribution) -> None:
+def test_the_wheel_has_every_file_of_the_package_once(distribution: Distribution) -> None:
     names = [name for name in _files_of(distribution.wheel) if ".dist-info/" not in name]
-    assert sorted(name for name in names if name.endswith(".py")) == sorted(
-        path.relative_to(ROOT).as_posix() for path in modules().values()
-    )
+    files = [path.relative_to(ROOT).as_posix() for path in files_of_the_package()]
     assert "perdure/py.typed" in names
+    assert sorted(names) == sorted(files)
 
 
 def test_the_installed_package_is_the_wheel_and_not_the_checkout(installed: Path) -> None:

@@ -11,6 +11,7 @@ TEMPORAL_SIDE = (
     "perdure.activities",
     "perdure.cli",
     "perdure.client",
+    "perdure.demo",
     "perdure.dev_server",
     "perdure.local",
     "perdure.plugin",
