@@ -60,18 +60,18 @@ def session_id_of(workflow_id: str) -> str:
     """
     encoded, _, instance = workflow_id.removeprefix(WORKFLOW_ID_PREFIX).partition("@")
     session_id = unquote(encoded)
-    if workflow_id != _workflow_id_or_nothing(session_id, unquote(instance)):
+    if not _makes(workflow_id, session_id, unquote(instance)):
         raise InvalidSessionIdError(
             workflow_id, f"is no workflow ID of a session; those start with {WORKFLOW_ID_PREFIX!r}"
         )
     return session_id
 
 
-def _workflow_id_or_nothing(session_id: str, instance: str) -> str:
+def _makes(name: str, session_id: str, instance: str) -> bool:
     try:
-        return workflow_id(session_id, instance)
+        return workflow_id(session_id, instance) == name
     except InvalidSessionIdError:
-        return ""
+        return False
 
 
 def _encoded(part: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from perdure.errors import InvalidSessionIdError, SessionNotFoundError, StoreError
 
 _ADVICE = {
+    errno.ENOENT: "choose a folder that can be made",
     errno.EACCES: "give this process access to it",
     errno.EPERM: "give this process access to it",
     errno.EROFS: "choose a folder that can be written to",
@@ -25,19 +26,19 @@ _ADVICE = {
 
 
 @contextlib.contextmanager
-def explained(session_id: str, path: bytes) -> Iterator[None]:
+def explained(session_id: str, path: bytes, *, creating: bool = False) -> Iterator[None]:
     """Turn an `OSError` of the block into the error that fits the session.
 
     Raises:
-        SessionNotFoundError: there is no such file.
+        SessionNotFoundError: there is no such file, and nobody is creating it.
         InvalidSessionIdError: this file system takes no name of that length.
         StoreError: anything else, with the file and what to do.
     """
     try:
         yield
-    except FileNotFoundError:
-        raise SessionNotFoundError(session_id) from None
     except OSError as error:
+        if error.errno == errno.ENOENT and not creating:
+            raise SessionNotFoundError(session_id) from None
         if error.errno == errno.ENAMETOOLONG:
             raise InvalidSessionIdError(
                 session_id, "makes a file name that is too long here; choose a shorter one"

@@ -99,7 +99,7 @@ class FileStore:
         return SessionLog(session_id, os.path.join(self._folder, name), self._cache)
 
     def _create(self, log: SessionLog, record_line: bytes) -> None:
-        with explained(log.session_id, self._folder):
+        with explained(log.session_id, self._folder, creating=True):
             if not self._folder_is_durable or not os.path.isdir(self._folder):
                 make_folder(self._folder)
                 self._folder_is_durable = True

@@ -115,7 +115,9 @@ class LogReader:
         try:
             record = decode_record(line)
         except EntryDecodeError as error:
-            raise DamagedLogError(self.path, number, f"no session_init: {error}") from error
+            found = line[:60].decode(errors="replace")
+            reason = f"no session_init but {found!r}: {error}"
+            raise DamagedLogError(self.path, number, reason) from error
         if record.id != self.session_id:
             raise DamagedLogError(
                 self.path,

@@ -35,7 +35,7 @@ class SessionLog:
             DamagedLogError: it does, but that is not the record of this session.
             StoreError: it could not be written.
         """
-        with explained(self.session_id, self.path):
+        with explained(self.session_id, self.path, creating=True):
             while True:
                 try:
                     log_writer.publish(self.path, record_line)

@@ -1,0 +1,51 @@
+"""Stores by the text that names them, as the environment does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perdure.errors import StoreError
+from perdure.stores import FileStore, MemoryStore, Store, open_store
+
+
+def test_a_folder_is_named_by_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store("files:sessions/of mine")
+    monkeypatch.chdir("/")
+    assert isinstance(store, FileStore)
+    assert store.root == tmp_path / "sessions" / "of mine"
+
+
+async def test_memory_is_a_fresh_store_each_time() -> None:
+    first, second = open_store("memory:"), open_store("memory:")
+    await first.create_session("s")
+    await second.create_session("s")
+    assert isinstance(first, MemoryStore)
+    assert isinstance(first, Store)
+
+
+@pytest.mark.parametrize("spec", ["", "files:", "memory:x", "sessions", "/var/lib", "redis://pw@h"])
+def test_a_text_that_names_no_store_is_refused_with_what_is_accepted(spec: str) -> None:
+    kind = spec.partition(":")[0]
+    with pytest.raises(StoreError) as caught:
+        open_store(spec)
+    assert str(caught.value) == (
+        f"{kind!r} is no kind of store; name a store as files:DIR or memory:"
+    )
+
+
+@pytest.mark.parametrize("spec", ["postgresql://me:secret@db/sessions", "postgres://db"])
+def test_postgresql_is_said_to_be_missing_in_one_line(spec: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        open_store(spec)
+    assert str(caught.value) == (
+        "PostgreSQL is not available as a store yet; name a store as files:DIR or memory:"
+    )
+
+
+def test_a_file_is_no_folder_for_sessions(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="file is not a folder; name a folder for the store"):
+        open_store(f"files:{tmp_path}/file")
