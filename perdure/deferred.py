@@ -94,6 +94,10 @@ class Deferred(WireModel):
         self._complete()
         return super().__iter__()
 
+    def __dir__(self) -> Any:
+        self._complete()
+        return super().__dir__()
+
     def __copy__(self) -> Self:
         self._complete()
         return super().__copy__()

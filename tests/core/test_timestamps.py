@@ -118,10 +118,11 @@ def test_utc_is_exact_and_keeps_what_no_year_could_name() -> None:
     assert last.in_utc() is last
 
 
-@given(st.datetimes(timezones=st.timezones(), allow_imaginary=False))
+@given(st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.timezones()))  # noqa: DTZ001
 def test_a_datetime_survives(moment: datetime) -> None:
     stamped = Timestamp.of(moment)
-    assert stamped.datetime == moment
+    # In UTC: datetimes of two zones are never equal in an hour that a zone has twice.
+    assert stamped.datetime.astimezone(UTC) == moment.astimezone(UTC)
     assert Timestamp.of(stamped.datetime) == stamped
     assert stamped.in_utc() == stamped
 
