@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from perdure.errors import StoreError
 from perdure.stores.contract import Store
 from perdure.stores.files import FileStore
@@ -15,6 +17,8 @@ _ACCEPTED = "name a store as files:DIR or memory:"
 def open_store(spec: str) -> FileStore | MemoryStore:
     """Return the store that a text names: `files:DIR`, or `memory:` for a fresh one.
 
+    A leading `~` of the folder is the home folder.
+
     A memory store lives in one process: two that are opened share nothing, and a worker elsewhere
     does not see it.
 
@@ -23,7 +27,8 @@ def open_store(spec: str) -> FileStore | MemoryStore:
     """
     kind, _, place = spec.partition(":")
     if kind == "files" and place:
-        return FileStore(place)
+        # No shell has seen what comes from a file of settings.
+        return FileStore(os.path.expanduser(place))
     if spec == "memory:":
         return MemoryStore()
     if kind in ("postgresql", "postgres"):

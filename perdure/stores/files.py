@@ -22,7 +22,10 @@ CACHE_SIZE = 64 * 1024 * 1024
 """Bytes of lines whose entries a store keeps decoded, unless told otherwise."""
 
 WRITING_THREADS = 64
+"""Sessions that are appended to at the same moment; more of them take turns."""
+
 READING_THREADS = 16
+"""Sessions that are loaded at the same moment."""
 
 
 class FileStore:

@@ -185,7 +185,10 @@ def flush(descriptor: int) -> None:
     write. macOS keeps data in the drive's own memory unless it is asked by another name.
     """
     if sys.platform == "darwin":
-        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        except OSError:  # not every file system has it
+            os.fsync(descriptor)
     else:
         os.fdatasync(descriptor)
 

@@ -91,13 +91,14 @@ class SessionLog:
         log_writer.write_or_undo(descriptor, data)
         if start.end == 0:
             return  # The record had no line end: the next reader starts from the top.
+        status = os.fstat(descriptor)
         piece = LogPiece(
-            end=os.fstat(descriptor).st_size,
+            end=status.st_size,
             line_count=start.line_count + len(line_end) + len(missing),
             entries=[tail.entry] if tail.entry else [],
         )
         piece.entries += [line.entry for line in missing]
-        known.extend(start, piece, Mark.of(descriptor, os.fstat(descriptor), piece))
+        known.extend(start, piece, Mark.of(descriptor, status, piece))
         self.cache.put(self.path, known)
 
     def _catch_up(
@@ -137,7 +138,9 @@ class SessionLog:
     def _report(self, known: KnownLog, piece: LogPiece, repeated: int) -> None:
         name = os.fsdecode(self.path)
         if repeated:
-            logger.warning("%s: %d lines repeat an ID; the first one stands", name, repeated)
+            logger.warning(
+                "%s: lines that repeat an earlier ID and are not loaded: %d", name, repeated
+            )
         found = (piece.end, len(piece.tail.data))
         if piece.tail.is_torn and known.reported_tail != found:
             known.reported_tail = found

@@ -152,7 +152,7 @@ async def test_of_two_entries_with_one_id_the_first_stands(
     assert ids(entries) == ["e1", "e2", "e3", "e4", "e5", "e6"]
     assert b"how can I help?" in encode_entry(entries[1])
     assert [record.getMessage() for record in caplog.records] == [
-        f"{path}: 1 lines repeat an ID; the first one stands"
+        f"{path}: lines that repeat an earlier ID and are not loaded: 1"
     ]
 
 

@@ -18,6 +18,15 @@ def test_a_folder_is_named_by_files(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert store.root == tmp_path / "sessions" / "of mine"
 
 
+def test_the_home_folder_has_its_short_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    store = open_store("files:~/sessions")
+    assert isinstance(store, FileStore)
+    assert store.root == tmp_path / "sessions"
+
+
 async def test_memory_is_a_fresh_store_each_time() -> None:
     first, second = open_store("memory:"), open_store("memory:")
     await first.create_session("s")

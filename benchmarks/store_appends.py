@@ -1,0 +1,130 @@
+"""Appends and loads of the file store, beside bare file operations.
+
+An append adds one entry of about 500 bytes and is on disk when it returns; its yardstick writes
+the same bytes to an open file and flushes them. Each is measured in rounds that take turns with
+those of its yardstick, on the disk of the folder for temporary files; the median round counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from benchmarks.report import Figure, Scale, run_benchmark
+from perdure import Entry, MessageEntry, encode_entry, text
+from perdure.stores import FileStore
+
+SESSIONS = 16
+APPENDS = 200
+"""Appends in a round, of all sessions together."""
+
+_numbers = count()
+
+Round = Callable[[], Awaitable[None]]
+
+
+async def measure(scale: Scale) -> list[Figure]:
+    """Appends to one and to many sessions, to a long log, and loads of a long log."""
+    rounds = scale.pick(3, 15)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(SESSIONS) as pool:
+        root = Path(folder)
+        store = FileStore(root / "store")
+        for session_id in [*map(str, range(SESSIONS)), "short", "long"]:
+            await store.create_session(session_id)
+        await store.append_entries("long", [_entry() for _ in range(10_000)])
+        bare_one, bare_many = partial(_bare, root, pool, 1), partial(_bare, root, pool, SESSIONS)
+        one = await _medians(rounds, partial(_append, store, ["short"]), bare_one)
+        long = await _medians(rounds, partial(_append, store, ["long"]), bare_one)
+        tasks = await _medians(rounds, partial(_append, store, ["short"] * SESSIONS), bare_one)
+        many = await _medians(
+            rounds, partial(_append, store, [str(n) for n in range(SESSIONS)]), bare_many
+        )
+        load = await _medians(
+            rounds, partial(_load, store), partial(_look, store.root / "long.jsonl")
+        )
+    return [
+        _time("append to one session", one),
+        _time("append to a session of 10,000 entries", long),
+        _rate("appends a second, one session, one task", one),
+        _rate(f"appends a second, one session, {SESSIONS} tasks", tasks),
+        _rate(f"appends a second, {SESSIONS} sessions, a task each", many),
+        _time("load of an unchanged session of 10,000 entries", load),
+    ]
+
+
+async def _append(store: FileStore, sessions: Sequence[str]) -> None:
+    """A round: a task for each session, which may be the same."""
+
+    async def task(session_id: str) -> None:
+        for _ in range(APPENDS // len(sessions)):
+            await store.append_entries(session_id, [_entry()])
+
+    await asyncio.gather(*map(task, sessions))
+
+
+async def _bare(root: Path, pool: ThreadPoolExecutor, files: int) -> None:
+    """A round of the yardstick: a thread for each file."""
+    line = encode_entry(_entry()) + b"\n"
+
+    def thread(number: int) -> None:
+        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+        descriptor = os.open(root / f"bare-{number}", flags, 0o644)
+        try:
+            for _ in range(APPENDS // files):
+                os.write(descriptor, line)
+                os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    loop = asyncio.get_running_loop()
+    await asyncio.gather(*(loop.run_in_executor(pool, thread, n) for n in range(files)))
+
+
+async def _load(store: FileStore) -> None:
+    for _ in range(APPENDS):
+        await store.load_entries("long")
+
+
+async def _look(path: Path) -> None:
+    """The least that can be done: a look at the file, and a list for the caller."""
+    entries: list[object] = [None] * 10_000
+    for _ in range(APPENDS):
+        os.lstat(path)
+        entries.copy()
+
+
+async def _medians(rounds: int, measured: Round, yardstick: Round) -> tuple[float, float]:
+    """Seconds for one operation of each, in rounds by turns; the first of each does not count."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds + 1):
+        for one_round, seconds in zip((measured, yardstick), times, strict=True):
+            start = time.perf_counter()
+            await one_round()
+            if number:
+                seconds.append((time.perf_counter() - start) / APPENDS)
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def _entry() -> Entry:
+    entry: MessageEntry = text("What changed since Friday? " * 12)
+    return entry.with_header(id=f"{next(_numbers):016x}", parent_id="0123456789abcdef")
+
+
+def _time(what: str, seconds: tuple[float, float]) -> Figure:
+    return Figure(what, seconds[0], "s", yardstick=seconds[1])
+
+
+def _rate(what: str, seconds: tuple[float, float]) -> Figure:
+    return Figure(what, 1 / seconds[0], "/s", yardstick=1 / seconds[1])
+
+
+if __name__ == "__main__":
+    run_benchmark(measure, __doc__)
