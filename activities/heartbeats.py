@@ -82,7 +82,7 @@ class Heart:
                 with self._lock:
                     late = [beat for beat in self._beats if _is_late(beat)]
                 if late:
-                    loop.run_until_complete(asyncio.gather(*map(_report, late)))
+                    loop.run_until_complete(_report_all(late))
         finally:
             loop.close()
 
@@ -92,10 +92,15 @@ def _is_late(beat: _Beat) -> bool:
 
 
 async def _pulse(beat: _Beat) -> None:
+    # The start of the activity counts as a beat, so a short one needs none.
     while True:
+        await asyncio.sleep(INTERVAL)
         activity.heartbeat()
         beat.last = time.monotonic()
-        await asyncio.sleep(INTERVAL)
+
+
+async def _report_all(beats: list[_Beat]) -> None:
+    await asyncio.gather(*(_report(beat) for beat in beats))
 
 
 async def _report(beat: _Beat) -> None:

@@ -164,9 +164,9 @@ class Run:
         """What the run was given and what it added, as the store has it."""
         transcript = await self._transcripts.holding(self.session_id, outcome.leaf_id)
         path = transcript.path(outcome.leaf_id or None)
-        after = next(
-            (place + 1 for place, entry in enumerate(path) if entry.id == outcome.start_id), 0
-        )
+        after = len(path)  # from the end, so that a long conversation is not walked through
+        while after and path[after - 1].id != outcome.start_id:
+            after -= 1
         entries = path[after:]
         return entries[: outcome.input_count], entries[outcome.input_count :]
 

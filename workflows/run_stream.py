@@ -1,5 +1,5 @@
-"""Run events on the workflow's stream: kept for subscribers, bounded, carried over a
-continue-as-new.
+"""Run events on the workflow's stream: kept for subscribers, within bounds, until the workflow
+continues as new.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from perdure.names import run_topic
 from perdure.protocol import EventRecord
 
 _KEPT_BYTES = 1_000_000
-_CARRIED_BYTES = 200_000
 
 
 class RunStream:
@@ -24,8 +23,8 @@ class RunStream:
     def __init__(self, stream: WorkflowStream, prior: WorkflowStreamState | None) -> None:
         self._stream = stream
         self._offset = prior.base_offset if prior else 0
-        self._sizes = deque(len(item.data) for item in prior.log) if prior else deque[int]()
-        self._bytes = sum(self._sizes)
+        self._sizes = deque[int]()
+        self._bytes = 0
 
     def publish(self, events: list[EventRecord]) -> None:
         """Make events visible to subscribers; whatever they report is stored already."""
@@ -36,22 +35,24 @@ class RunStream:
             size = payload.ByteSize() * 4 // 3
             self._sizes.append(size)
             self._bytes += size
-        self._trim(_KEPT_BYTES)
+        while self._bytes > _KEPT_BYTES:
+            self._drop(1)
 
     def carry(self) -> WorkflowStreamState:
-        """What the next run of the workflow starts with."""
-        self._trim(_CARRIED_BYTES)
+        """What the next run of the workflow starts with: the place in the stream, and no events.
+
+        They would be written into history twice, at every continue-as-new. Who missed one sees the
+        gap at the next event, or at the end of the run, and reads it from the store.
+        """
+        self._drop(len(self._sizes))
         return self._stream.get_state()
 
     def detach(self) -> None:
         """Let waiting subscribers go; they come back to the next run of the workflow."""
         self._stream.detach_pollers()
 
-    def _trim(self, limit: int) -> None:
-        dropped = 0
-        while self._bytes > limit and len(self._sizes) > 1:
+    def _drop(self, count: int) -> None:
+        for _ in range(count):
             self._bytes -= self._sizes.popleft()
-            dropped += 1
-        if dropped:
-            self._offset += dropped
-            self._stream.truncate(self._offset)
+        self._offset += count
+        self._stream.truncate(self._offset)
