@@ -1,8 +1,8 @@
 """Errors on their way into workflow history: which are final, and under what name.
 
 Only perdure's own errors carry their text into history. Of anything else the type's name goes in,
-because an exception of a provider or a driver may quote a key or an address. For the same reason they
-are raised `from None`: a failure takes its cause along, text, stack and all.
+because an exception of a provider or a driver may quote a key or an address. For the same reason
+they are raised `from None`: a failure takes its cause along, text, stack and all.
 """
 
 from __future__ import annotations

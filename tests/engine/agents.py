@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from perdure import Agent, Entry, Message, MessageEntry, RunEvent, tool
+from perdure import Agent, Entry, Message, MessageEntry, PerdureError, Run, RunEvent, tool
 from perdure.models.scripted import ScriptedModel
 
 
@@ -43,3 +43,14 @@ def texts(entries: Iterable[Entry]) -> list[str]:
 def shape(events: Iterable[RunEvent]) -> list[str]:
     """Event types, with an asterisk where the event is a receipt."""
     return [event.type + ("*" if event.entries else "") for event in events]
+
+
+async def watched(run: Run) -> tuple[list[RunEvent], PerdureError | None]:
+    """The events of a run, and the error with which it ended."""
+    events: list[RunEvent] = []
+    try:
+        async for event in run:
+            events.append(event)  # noqa: PERF401 - those before the error count
+    except PerdureError as error:
+        return events, error
+    return events, None

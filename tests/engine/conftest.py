@@ -8,14 +8,27 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from temporalio.api.enums.v1.event_type_pb2 import EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+from temporalio.client import Client
+from temporalio.worker import Replayer
 
-from perdure import Agent, Sessions
+from perdure import Agent, PerdurePlugin, Sessions
 from perdure.dev_server import DevServer, dev_server
-from perdure.stores import FileStore
+from perdure.stores import FileStore, MemoryStore
 from perdure.stores.contract import Store
 from perdure.worker import build_worker
 
 Serving = Callable[..., AbstractAsyncContextManager[Sessions]]
+
+
+async def replay_all(client: Client, task_queue: str) -> None:
+    """Replay what happened on a task queue; raises when the workflow would decide otherwise."""
+    replayer = Replayer(workflows=[], plugins=[PerdurePlugin(agents=[], store=MemoryStore())])
+    async for execution in client.list_workflows(f'TaskQueue = "{task_queue}"'):
+        handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
+        history = await handle.fetch_history()
+        if any(event.event_type == EVENT_TYPE_WORKFLOW_TASK_COMPLETED for event in history.events):
+            await replayer.replay_workflow(history)  # which waits for ever for a first step
 
 
 @pytest.fixture(scope="session")
@@ -31,8 +44,9 @@ def store(tmp_path: Path) -> FileStore:
 
 @pytest.fixture
 def serving(server: DevServer, store: FileStore) -> Serving:
-    """`async with serving(agent) as sessions`: a worker that serves the agents, and a client on
-    its queue.
+    """`async with serving(agent) as sessions`: a worker that serves the agents, and a client.
+
+    Afterwards every history that came about is replayed with an empty cache.
     """
 
     @asynccontextmanager
@@ -42,5 +56,6 @@ def serving(server: DevServer, store: FileStore) -> Serving:
         queue = task_queue or f"test-{uuid.uuid4().hex}"
         async with build_worker(server.client, agents=agents, store=over, task_queue=queue):
             yield Sessions(server.client, over, task_queue=queue, **options)
+        await replay_all(server.client, queue)
 
     return serve

@@ -24,7 +24,7 @@ from perdure import (
 )
 from perdure.models.scripted import ScriptedModel, call
 from perdure.stores import FileStore
-from tests.engine.agents import add, echo, scripted, shape, texts
+from tests.engine.agents import add, echo, scripted, shape, texts, watched
 from tests.engine.conftest import Serving
 
 
@@ -42,7 +42,9 @@ async def test_a_run_gives_the_new_messages(serving: Serving) -> None:
 
 
 async def test_the_model_sees_the_input_in_the_order_given(serving: Serving) -> None:
-    """3.2, 3.3: a reminder before the question arrives before it, meta is seen and hidden from people."""
+    """3.2, 3.3: a reminder before the question arrives before it, meta is seen and hidden from
+    people.
+    """
     model = ScriptedModel("ok")
     async with serving(Agent("agent", model=model)) as sessions:
         session = await sessions.open("order", agent="agent")
@@ -60,7 +62,9 @@ async def test_the_model_sees_the_input_in_the_order_given(serving: Serving) -> 
 
 
 async def test_an_ephemeral_entry_lives_for_one_run(serving: Serving) -> None:
-    """3.4: seen in every turn of its run, in no later one; never stored, no receipt, nobody's parent."""
+    """3.4: seen in every turn of its run, in no later one; never stored, no receipt, nobody's
+    parent.
+    """
     model = ScriptedModel([call("add", a=1, b=1)], "two", "later")
     async with serving(Agent("agent", model=model, tools=[add])) as sessions:
         session = await sessions.open("once", agent="agent")
@@ -174,15 +178,15 @@ async def test_a_run_that_is_sent_twice_happens_once(serving: Serving) -> None:
 
 
 async def test_a_model_that_fails_for_good_fails_the_run_loudly(serving: Serving) -> None:
-    """6.4: the input stays, the session lives on, and a run without input does not repeat the question."""
+    """6.4: the input stays, the session lives on, and a run without input does not repeat the
+    question.
+    """
     model = Moody()
     async with serving(Agent("agent", model=model)) as sessions:
         session = await sessions.open("moody", agent="agent")
         run = await session.run("please")
-        seen: list[RunEvent] = []
-        with pytest.raises(ModelError, match="not today"):
-            async for event in run:
-                seen.append(event)
+        seen, error = await watched(run)
+        assert isinstance(error, ModelError)
         with pytest.raises(ModelError, match="not today"):
             await run
         assert shape(seen) == ["agent_start*", "turn_start", "message_start"]
@@ -325,7 +329,9 @@ async def test_more_clients_than_the_engine_lets_wait_at_once_are_all_served(
 
 
 async def test_text_that_stricter_encoders_refuse_travels_unharmed(serving: Serving) -> None:
-    """NUL, lone surrogates, U+2028, integers of any size reach store, model and client as they are."""
+    """NUL, lone surrogates, U+2028, integers of any size reach store, model and client as they
+    are.
+    """
     strange = "a\x00b\ud800c\u2028d\u0085e😀"
     big = 12345678901234567890123
     seen: list[Any] = []
