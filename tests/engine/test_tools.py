@@ -135,7 +135,7 @@ async def test_a_tool_that_blocks_the_event_loop_is_not_taken_for_dead(serving: 
     @tool
     async def rude() -> str:
         runs.append(1)
-        time.sleep(6)
+        time.sleep(6)  # noqa: ASYNC251 - that is what is rude about it
         return "finally"
 
     [result] = await results_of(serving, "rude", [rude], call("rude"))
