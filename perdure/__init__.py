@@ -64,7 +64,8 @@ from perdure.run import Run, RunEvent
 from perdure.session import Session
 from perdure.timestamps import Timestamp
 from perdure.tools import ToolContext, tool
-from perdure.transcript import Transcript, TreeNode
+from perdure.transcript import Transcript
+from perdure.tree import TreeNode
 from perdure.usage import Usage
 
 if TYPE_CHECKING:

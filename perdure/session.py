@@ -22,7 +22,8 @@ from perdure.protocol import (
 )
 from perdure.remote import RemoteSession
 from perdure.run import Run
-from perdure.transcript import Transcript, TreeNode
+from perdure.transcript import Transcript
+from perdure.tree import TreeNode
 from perdure.transcript_cache import Transcripts
 
 

@@ -1,0 +1,133 @@
+"""Record histories of sessions, for later versions to replay: `python -m tests.histories.record`.
+
+Run it when a version is released, and after a change that is guarded by `workflow.patched`; commit the new files
+beside the old ones, which stay as long as sessions of their version may be alive. Each file is one run of one workflow,
+`<version>/<scenario>-<run>.json`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+
+from perdure import Agent, CustomEntry, PerdureError, Session, Sessions, ephemeral, text, tool
+from perdure.dev_server import dev_server
+from perdure.names import SESSION_WORKFLOW
+from perdure.testing import ScriptedModel, call
+from perdure.worker import build_worker
+
+FOLDER = Path(__file__).parent
+
+Scenario = Callable[[Session], Awaitable[object]]
+
+
+class Note(CustomEntry, kind="recorded-note"):
+    body: str
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+async def fail() -> str:
+    """Fail."""
+    raise RuntimeError("as asked")
+
+
+def _agent(name: str, *items: object) -> Agent:
+    return Agent(name, model=ScriptedModel(*items), tools=[add, fail], max_turns=4)
+
+
+AGENTS = [
+    _agent("talks", "Hello.", "Again.", "Bye."),
+    _agent("works", ["Adding.", call("add", a=1, b=2), call("fail")], "Done.", ""),
+    _agent("never-stops", *([call("add", a=n, b=n)] for n in range(9))),
+]
+
+
+async def plain_turns(session: Session) -> None:
+    for words in ("hello", "and again", "bye"):
+        await (await session.run(words))
+
+
+async def tool_turns(session: Session) -> None:
+    run = await session.run(ephemeral("quietly"), text("context", meta=True), "1 + 2?")
+    async for _ in run:
+        pass
+
+
+async def failures(session: Session) -> None:
+    for words in ("go", "on", "and on"):
+        try:
+            await (await session.run(words))
+        except PerdureError:
+            continue
+
+
+async def appends_and_close(session: Session) -> None:
+    await session.append("for the record", Note(body="kept"))
+    await session.close()
+
+
+SCENARIOS: dict[str, tuple[Scenario, str, int]] = {
+    "plain-turns": (plain_turns, "talks", 160),
+    "renewed-at-every-step": (plain_turns, "talks", 1),
+    "tool-turns": (tool_turns, "works", 160),
+    "tool-turns-renewed": (tool_turns, "works", 1),
+    "failures": (failures, "never-stops", 160),
+    "unknown-agent": (failures, "nobody", 160),
+    "appends-and-close": (appends_and_close, "works", 160),
+}
+"""What is recorded: a scenario, its agent, and the events after which the workflow continues as new."""
+
+
+async def record(folder: Path) -> None:
+    """Play every scenario on a server of its own, and write down each run of each workflow."""
+    folder.mkdir(parents=True, exist_ok=True)
+    async with dev_server() as server:
+        client = await Client.connect(server.address, identity="recorder")
+        with tempfile.TemporaryDirectory() as store:
+            async with build_worker(client, agents=AGENTS, store=f"files:{store}"):
+                for name, (play, agent, limit) in SCENARIOS.items():
+                    sessions = Sessions(client, f"files:{store}", max_history_events=limit)
+                    await play(await sessions.open(name, agent=agent))
+            await _write(client, folder)
+
+
+async def _write(client: Client, folder: Path) -> None:
+    runs: dict[str, int] = {}
+    query = f'WorkflowType = "{SESSION_WORKFLOW}"'
+    executions = [execution async for execution in client.list_workflows(query)]
+    for execution in sorted(executions, key=lambda execution: execution.start_time):
+        name = execution.id.removeprefix("session:")
+        runs[name] = runs.get(name, 0) + 1
+        handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
+        history = json.loads((await handle.fetch_history()).to_json())
+        text = json.dumps(_without_stacks(history), indent=1)
+        (folder / f"{name}-{runs[name]}.json").write_text(f"{text}\n")
+
+
+def _without_stacks(value: Any) -> Any:
+    """Stack traces name the machine's folders, and a replay does not read them."""
+    if isinstance(value, dict):
+        return {key: _without_stacks(item) for key, item in value.items() if key != "stackTrace"}
+    if isinstance(value, list):
+        return [_without_stacks(item) for item in value]
+    return value
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER / version("perdure")
+    asyncio.run(record(target))
+    print(f"recorded {len(list(target.glob('*.json')))} histories in {target}")
