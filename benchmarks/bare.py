@@ -7,6 +7,7 @@ this takes is the server's and the SDK's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from temporalio import activity, workflow
@@ -82,4 +83,4 @@ class BareSession:
 
 
 BARE_WORKFLOWS = [BareTurns]
-BARE_ACTIVITIES = [store, answer]
+BARE_ACTIVITIES: list[Callable[..., object]] = [store, answer]

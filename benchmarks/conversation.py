@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Callable
 
 from perdure import Agent, Message, Session, tool
-from perdure.messages import Role, TextBlock, ToolCallBlock
+from perdure.messages import Role, StopReason, TextBlock, ToolCallBlock
 from perdure.models.protocol import ModelRequest, OnDelta
+from perdure.usage import Usage
 
 QUESTION = ("Where is the order that I placed on Monday, and when will it be here? " * 3)[:200]
 ANSWER = ("It left the warehouse this morning and should be at your door on Thursday. " * 6)[:400]
@@ -82,12 +83,22 @@ def researcher(calls: int) -> Agent:
 
 def said(text: str) -> Message:
     """A message of the model."""
-    return Message(role=Role.ASSISTANT, content=(TextBlock(text=text),), model="instant")
+    return _message(TextBlock(text=text))
 
 
 def _asked(name: str, call_id: str, **arguments: str) -> Message:
-    call = ToolCallBlock(id=call_id, name=name, arguments=arguments)
-    return Message(role=Role.ASSISTANT, content=(call,), model="instant")
+    return _message(ToolCallBlock(id=call_id, name=name, arguments=arguments))
+
+
+def _message(block: TextBlock | ToolCallBlock) -> Message:
+    return Message(
+        role=Role.ASSISTANT,
+        content=(block,),
+        provider="instant",
+        model="instant-1",
+        usage=Usage(input=12_345, output=100),
+        stop_reason=StopReason.STOP if isinstance(block, TextBlock) else StopReason.TOOL_USE,
+    )
 
 
 async def take_turns(session: Session, count: int) -> None:

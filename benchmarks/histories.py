@@ -31,7 +31,7 @@ class HistoryTotal:
 
 
 async def history_total(client: Client, session: Session) -> HistoryTotal:
-    """The whole chain of runs, from the first to the current one, after the workflow came to rest."""
+    """The whole chain of runs, once the workflow has come to rest."""
     # A query is answered after the workflow task that is under way.
     await session.status()
     events = size_bytes = runs = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +16,7 @@ from rich.table import Table
 
 
 class Scale(StrEnum):
-    """How much to measure: enough for a first look, for the table, or with the slowest parts too."""
+    """How much to measure: for a first look, for the table, or with the slowest parts too."""
 
     QUICK = "quick"
     FULL = "full"
@@ -29,7 +29,7 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a figure may be at most, or has to be at least: itself, or as a ratio to its yardstick."""
+    """The most that a figure may be, or the least: itself, or as a ratio to its yardstick."""
 
     limit: float
     is_floor: bool = False
@@ -91,7 +91,7 @@ def at_least_times(limit: float) -> Budget:
 
 
 def run_benchmark(
-    measure: Callable[[Scale], Awaitable[Sequence[Figure]]], doc: str | None
+    measure: Callable[[Scale], Coroutine[Any, Any, Sequence[Figure]]], doc: str | None
 ) -> Sequence[Figure]:
     """The command line of a benchmark: measure, print the table, write the JSON when asked for it.
 
@@ -99,17 +99,11 @@ def run_benchmark(
     """
     title = (doc or "").strip().splitlines()[0]
     arguments = command_line(title).parse_args()
-    figures = asyncio.run(_measured(measure, scale_of(arguments)))
+    figures = asyncio.run(measure(scale_of(arguments)))
     print_table(title, figures)
     if arguments.json:
         write_json(arguments.json, figures)
     return figures
-
-
-async def _measured(
-    measure: Callable[[Scale], Awaitable[Sequence[Figure]]], scale: Scale
-) -> Sequence[Figure]:
-    return await measure(scale)
 
 
 def command_line(title: str) -> argparse.ArgumentParser:
@@ -153,7 +147,7 @@ def print_table(title: str, figures: Sequence[Figure]) -> None:
             "" if figure.ratio is None else f"{figure.ratio:.2f} ×",
             {None: "", True: "[green]yes[/]", False: "[red]NO[/]"}[figure.is_met],
         )
-    Console().print(table)
+    Console(width=120).print(table)
 
 
 def _budget_text(figure: Figure) -> str:

@@ -1,7 +1,8 @@
 """History of a turn: events and bytes, over all runs of the workflow.
 
-A plain turn is a question of 200 characters and an answer of 400. A tool turn has one tool call with
-a result of 1,000 characters before the answer. What continue-as-new costs is spread over the turns.
+A plain turn is a question of 200 characters and an answer of 400. A tool turn has one tool call
+with a result of 1,000 characters before the answer. What continue-as-new costs is spread over the
+turns.
 """
 
 from __future__ import annotations

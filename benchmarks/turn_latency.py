@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.bare import BareSession
 from benchmarks.conversation import take_turn, talker
-from benchmarks.report import Figure, Scale, at_least_times, at_most_times, run_benchmark
+from benchmarks.report import Budget, Figure, Scale, at_least_times, at_most_times, run_benchmark
 from benchmarks.serving import TASK_QUEUE, serving
 from perdure import Session, Sessions
 
@@ -66,44 +66,38 @@ async def measure(scale: Scale) -> list[Figure]:
 
 
 def _latency(ours: Pace, bare: Pace) -> list[Figure]:
-    def compared(what: str, point: Callable[[list[float]], float]) -> Figure:
-        return Figure(what, point(ours.seconds), "s", yardstick=point(bare.seconds))
-
+    points: list[tuple[str, Callable[[list[float]], float], Budget | None]] = [
+        ("median", statistics.median, at_most_times(1.3)),
+        ("mean", statistics.fmean, None),
+        ("95th percentile", lambda seconds: statistics.quantiles(seconds, n=20)[-1], None),
+        ("worst", max, None),
+    ]
     return [
-        Figure(
-            "latency of a turn, median",
-            statistics.median(ours.seconds),
-            "s",
-            at_most_times(1.3),
-            statistics.median(bare.seconds),
-        ),
-        compared("latency of a turn, mean", statistics.fmean),
-        compared("latency of a turn, 95th percentile", lambda all_: sorted(all_)[len(all_) * 95 // 100]),
-        compared("latency of a turn, worst", max),
+        Figure(f"latency of a turn, {name}", point(ours.seconds), "s", budget, point(bare.seconds))
+        for name, point, budget in points
     ]
 
 
-async def _compete(
-    sessions: Sessions, count: int, *, turns: int, rounds: int
-) -> tuple[Pace, Pace]:
-    """Rounds of so many sessions against so many bare workflows. The first of each is not counted."""
+async def _compete(sessions: Sessions, count: int, *, turns: int, rounds: int) -> tuple[Pace, Pace]:
+    """Rounds of so many sessions and so many bare workflows. The first of each is not counted."""
     ids = [f"pace-{next(_names)}" for _ in range(count)]
     opened = await asyncio.gather(*(sessions.open(name, agent="talker") for name in ids))
     bare = await asyncio.gather(
         *(BareSession.open(sessions.client, name, TASK_QUEUE) for name in ids)
     )
     ours, theirs = Pace(), Pace()
-    sides = [
+    sides: list[tuple[Pace, list[Turn]]] = [
         (ours, [_turn_of(session) for session in opened]),
         (theirs, [session.turn for session in bare]),
     ]
-    for pace, takers in sides:
+    for _, takers in sides:
         await Pace().round(takers, turns)
     for _ in range(rounds):
         for pace, takers in sides:
             await pace.round(takers, turns)
         sides.reverse()
-    await asyncio.gather(*(session.close() for session in [*opened, *bare]))
+    await asyncio.gather(*(session.close() for session in opened))
+    await asyncio.gather(*(session.close() for session in bare))
     return ours, theirs
 
 
