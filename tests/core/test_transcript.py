@@ -7,7 +7,7 @@ from perdure.codec import decode_entry, encode_entry
 from perdure.entries import Entry, ephemeral, text
 from perdure.transcript import Transcript
 from tests.core.building import answered, compacted, noted, said
-from tests.core.logs import strange_logs
+from tests.core.logs import chains, strange_logs
 
 
 def ids(entries: list[Entry]) -> list[str]:
@@ -95,12 +95,12 @@ def test_a_path_of_a_hundred_thousand_entries_is_walked() -> None:
 
 def test_lists_that_were_handed_out_are_the_callers() -> None:
     transcript = branched()
-    transcript.path().clear()
-    transcript.model_view().clear()
-    transcript.transcript_view().clear()
-    transcript.leaves().clear()
-    assert ids(transcript.path()) == ["a", "b", "d"]
-    assert len(transcript.model_view()) == 3
+    for handed_out in (transcript.path, transcript.transcript_view, transcript.leaves):
+        handed_out().reverse()
+    transcript.model_view().reverse()
+    assert ids(transcript.path()) == ids(transcript.transcript_view()) == ["a", "b", "d"]
+    assert [message.text for message in transcript.model_view()] == ["hi", "yes?", "no"]
+    assert transcript.leaves() == ["c", "d"]
 
 
 def test_leaves_are_what_no_other_entry_follows_in_append_order() -> None:
@@ -155,6 +155,23 @@ def test_a_transcript_that_grew_is_as_one_that_was_made_at_once(
             assert grown.path(leaf_id) == Transcript(so_far).path(leaf_id)
             assert grown.model_view(leaf_id) == Transcript(so_far).model_view(leaf_id)
             assert grown.transcript_view(leaf_id) == Transcript(so_far).transcript_view(leaf_id)
+
+
+@given(chains(), st.integers(0, 14))
+def test_a_view_that_grew_is_as_one_that_was_made_at_once(log: list[Entry], cut: int) -> None:
+    grown = Transcript(log[:cut])
+    grown.model_view()
+    for entry in log[cut:]:
+        grown.extend([entry])
+        grown.model_view()
+    assert grown.model_view() == Transcript(log).model_view()
+
+
+def test_a_compaction_that_was_just_appended_is_seen() -> None:
+    transcript = Transcript([said("a", "hi"), answered("b", "a", "yes?"), said("c", "go", "b")])
+    assert len(transcript.model_view()) == 3
+    transcript.extend([compacted("d", "c", "s", "c"), said("e", "on", "d")])
+    assert [message.text for message in transcript.model_view()] == ["s", "go", "on"]
 
 
 def test_a_person_reads_everything_but_meta_and_ephemeral_messages() -> None:

@@ -88,7 +88,7 @@ def test_the_time_of_the_summary_is_that_of_the_compaction() -> None:
     assert str(view(*log)[0].timestamp) == str(log[1].created_at)
 
 
-@pytest.mark.parametrize("first_kept_id", ["", "gone", "c", "d", "branch"])
+@pytest.mark.parametrize("first_kept_id", ["", "gone", "c", "d", "e", "branch"])
 def test_an_unknown_first_kept_entry_keeps_nothing_before_the_compaction(
     first_kept_id: str,
 ) -> None:
@@ -99,8 +99,9 @@ def test_an_unknown_first_kept_entry_keeps_nothing_before_the_compaction(
         answered("b", "a", "a0"),
         compacted("c", "b", "s", first_kept_id),
         said("d", "q1", "c"),
+        said("e", "q2", "d"),
     ]
-    assert view(*log) == [summary("s"), user("q1")]
+    assert view(*log) == [summary("s"), user("q1"), user("q2")]
 
 
 def test_going_back_before_a_compaction_gives_the_full_conversation() -> None:
