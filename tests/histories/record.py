@@ -1,8 +1,8 @@
 """Record histories of sessions, for later versions to replay: `python -m tests.histories.record`.
 
-Run it when a version is released, and after a change that is guarded by `workflow.patched`; commit the new files
-beside the old ones, which stay as long as sessions of their version may be alive. Each file is one run of one workflow,
-`<version>/<scenario>-<run>.json`.
+Run it when a version is released, and after a change that is guarded by `workflow.patched`; commit
+the new files beside the old ones, which stay as long as sessions of their version may be alive.
+Each file is one run of one workflow, `<version>/<scenario>-<run>.json`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ SCENARIOS: dict[str, tuple[Scenario, str, int]] = {
     "unknown-agent": (failures, "nobody", 160),
     "appends-and-close": (appends_and_close, "works", 160),
 }
-"""What is recorded: a scenario, its agent, and the events after which the workflow continues as new."""
+"""What is recorded: a scenario, its agent, and the events after which the workflow continues as
+new."""
 
 
 async def record(folder: Path) -> None:
