@@ -13,6 +13,8 @@ from perdure.errors import PerdureError, SessionExistsError, SessionNotFoundErro
 from perdure.protocol import (
     AppendEntries,
     EntryJson,
+    FindEntry,
+    FoundEntry,
     LoadedSession,
     OpenSession,
     RunPlan,
@@ -20,6 +22,7 @@ from perdure.protocol import (
 )
 from perdure.stores.contract import Store
 from perdure.transcript import Transcript
+from perdure.transcript_cache import Transcripts
 
 
 class StoreActivities:
@@ -27,9 +30,10 @@ class StoreActivities:
     nothing twice.
     """
 
-    def __init__(self, store: Store, agents: AgentRegistry) -> None:
+    def __init__(self, store: Store, agents: AgentRegistry, transcripts: Transcripts) -> None:
         self._store = store
         self._agents = agents
+        self._transcripts = transcripts
 
     @activity.defn(name=names.OPEN_SESSION)
     async def open_session(self, request: OpenSession) -> LoadedSession:
@@ -52,6 +56,17 @@ class StoreActivities:
             return _resumed(await self._store.load_entries(session_id))
         return LoadedSession(created=True)
 
+    @activity.defn(name=names.FIND_ENTRY)
+    async def find_entry(self, request: FindEntry) -> FoundEntry:
+        """Whether the log holds the entry; without an entry ID, whether there is such a session."""
+        try:
+            transcript = await self._transcripts.holding(request.session_id, request.entry_id)
+        except SessionNotFoundError:
+            return FoundEntry(found=False)
+        except PerdureError as error:
+            raise as_failure(error) from None
+        return FoundEntry(found=not request.entry_id or request.entry_id in transcript)
+
     @activity.defn(name=names.APPEND_ENTRIES)
     async def append_entries(self, request: AppendEntries) -> None:
         """Store entries with the IDs that the workflow gave them, so that a repetition is a
@@ -71,7 +86,11 @@ class StoreActivities:
             await self._store.append_entries(request.session_id, _entries(request.entries))
         except PerdureError as error:
             raise as_failure(error) from None
-        return RunPlan(model=model.name, max_turns=agent.max_turns)
+        return RunPlan(
+            model=model.name,
+            max_turns=agent.max_turns,
+            compact_at_tokens=agent.compact_at_tokens,
+        )
 
 
 def _resumed(entries: list[Entry]) -> LoadedSession:

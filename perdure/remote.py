@@ -5,7 +5,7 @@ back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import TypeVar
@@ -22,6 +22,7 @@ from temporalio.client import (
     WorkflowUpdateStage,
 )
 from temporalio.common import QueryRejectCondition, WorkflowIDConflictPolicy
+from temporalio.contrib.workflow_streams import WorkflowStreamClient
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -35,10 +36,11 @@ from perdure.errors import (
 )
 from perdure.protocol import (
     MAX_COMMAND_BYTES,
-    Command,
+    LifecycleEvent,
     OpenCommand,
     Opened,
     Outcome,
+    QueuedCommand,
     SessionState,
     Status,
     WaitCommand,
@@ -104,7 +106,7 @@ class RemoteSession:
                 f"within {answer_within:g} seconds; start one with `perdure worker`"
             ) from None
 
-    async def send(self, verb: str, command: Command) -> WorkflowUpdateHandle[Outcome]:
+    async def send(self, command: QueuedCommand) -> WorkflowUpdateHandle[Outcome]:
         """Hand a command over; it is durably queued when this returns.
 
         Raises CommandTooLargeError before anything is sent, CommandError when the session refuses.
@@ -114,7 +116,7 @@ class RemoteSession:
             raise CommandTooLargeError(size, MAX_COMMAND_BYTES)
         return await _persist(
             lambda: self._handle().start_update(
-                verb,
+                command.verb,
                 command,
                 id=command.command_id,
                 result_type=Outcome,
@@ -146,6 +148,13 @@ class RemoteSession:
             )
         )
         return status
+
+    async def lifecycle(self) -> AsyncIterator[LifecycleEvent]:
+        """Lifecycle events, from what the stream still holds on, across continue-as-new."""
+        stream = WorkflowStreamClient.create(self.client, self.workflow_id)
+        topic = stream.topic(names.LIFECYCLE_TOPIC, type=LifecycleEvent)
+        async for item in topic.subscribe():
+            yield item.data
 
     async def _result(
         self, command_id: str, handle: WorkflowUpdateHandle[Outcome] | None

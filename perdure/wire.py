@@ -9,7 +9,7 @@ integers of any size.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from temporalio.api.common.v1 import Payload
@@ -48,7 +48,7 @@ class Wire(BaseModel):
         return dumps_json(self.model_dump(mode="json", exclude_none=True))
 
     @classmethod
-    def from_json(cls, data: bytes) -> Wire:
+    def from_json(cls, data: bytes) -> Self:
         """Read a message. Raises `ApplicationError` of type BadMessage when it is not one;
         nothing retries that.
         """

@@ -1,5 +1,5 @@
-"""Run events on the workflow's stream: kept for subscribers, within bounds, until the workflow
-continues as new.
+"""The workflow's stream: run events and lifecycle events, kept for subscribers, within bounds,
+until the workflow continues as new.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from collections import deque
 from temporalio import workflow
 from temporalio.contrib.workflow_streams import WorkflowStream, WorkflowStreamState
 
-from perdure.names import run_topic
-from perdure.protocol import EventRecord
+from perdure.names import LIFECYCLE_TOPIC, run_topic
+from perdure.protocol import EventRecord, LifecycleEvent
+from perdure.wire import Wire
 
 _KEPT_BYTES = 1_000_000
 
 
-class RunStream:
-    """Publishes run events. A subscriber who falls behind what is kept reads the rest from the
+class SessionStream:
+    """Publishes events. A subscriber to a run who falls behind what is kept reads the rest from the
     store.
     """
 
@@ -28,13 +29,19 @@ class RunStream:
 
     def publish(self, events: list[EventRecord]) -> None:
         """Make events visible to subscribers; whatever they report is stored already."""
-        converter = workflow.payload_converter()
         for event in events:
-            payload = converter.to_payload(event)
-            self._stream.topic(run_topic(event.run_id)).publish(payload)
-            size = payload.ByteSize() * 4 // 3
-            self._sizes.append(size)
-            self._bytes += size
+            self._publish(run_topic(event.run_id), event)
+
+    def publish_lifecycle(self, event: LifecycleEvent) -> None:
+        """Make an event visible that belongs to no run."""
+        self._publish(LIFECYCLE_TOPIC, event)
+
+    def _publish(self, topic: str, event: Wire) -> None:
+        payload = workflow.payload_converter().to_payload(event)
+        self._stream.topic(topic).publish(payload)
+        size = payload.ByteSize() * 4 // 3
+        self._sizes.append(size)
+        self._bytes += size
         while self._bytes > _KEPT_BYTES:
             self._drop(1)
 
