@@ -259,6 +259,8 @@ def test_blocks_have_the_keys_and_the_order_of_the_format(content: Any, written:
         message_line(usage={"input": 2**63}),
         message_line(usage={"cost": {"input": "1"}}),
         message_line(usage={"cost": 1}),
+        message_line(usage={"cost": {"input": 10**400}}),
+        message_line(usage={"cost": {"input": True}}),
         message_line(tool_call_id=5),
         block(type=""),
         block(type=None),
@@ -401,6 +403,19 @@ def test_unknown_keys_may_be_any_text(key: str, value: Any) -> None:
     entry = entry_from_json(wire)
     assert isinstance(entry, OpaqueEntry)
     assert entry.model_dump(mode="json") == wire
+
+
+@pytest.mark.parametrize("model", [MessageEntry, Message])
+def test_unknown_keys_may_have_the_names_of_attributes(model: type[MessageEntry | Message]) -> None:
+    odd = {name: [1] for name in ("self", "data", "context", *dir(model))}
+    message: dict[str, Any] = {"role": "user", "content": None}
+    wire: dict[str, Any] = {"type": "message", "id": "a", "created_at": "2026-11-29T12:00:00Z"}
+    wire["message"] = message
+    (wire if model is MessageEntry else message).update(odd)
+    entry = decode_entry(dumps_json(wire))
+    assert entry.model_dump(mode="json") == wire
+    assert entry == entry_from_json(wire)
+    assert loads_json(encode_entry(entry.model_copy(update={"id": "b"}))) == {**wire, "id": "b"}
 
 
 def test_entries_and_blocks_of_unknown_types_are_kept_and_shown_as_such() -> None:
