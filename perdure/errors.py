@@ -23,8 +23,9 @@ PerdureError
 │   └── SessionClosedError    the session was closed before the command ran
 ├── RunFailedError            a run that started and could not go on; what it stored stays
 │   └── MaxTurnsError         a run that used up its agent's turns
-└── ServerError               no Temporal server, or no worker behind it
-    └── ServerMissingError    the embedded server is not installed
+├── ServerError               no Temporal server, or no worker behind it
+│   └── ServerMissingError    the embedded server is not installed
+└── DemoError                 `perdure demo` cannot start, or cannot go on
 """
 
 from __future__ import annotations
@@ -177,6 +178,10 @@ class ServerError(PerdureError):
 
 class ServerMissingError(ServerError):
     """The embedded server is not installed."""
+
+
+class DemoError(PerdureError):
+    """`perdure demo` cannot start, or cannot go on."""
 
 
 def restored(type_name: str, message: str) -> PerdureError:
