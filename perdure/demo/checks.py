@@ -141,7 +141,7 @@ def _model_asked_once(evidence: Evidence) -> Check:
         "The model was asked nothing twice, but what died with its worker",
         all(map(_is_justified, asks.values())) and answered == len(asks),
         f"{_times(answered, 'answer')} for {_times(asked, 'call')}: {again} of them died with "
-        "their worker" + (f", {failed} failed" if failed else ""),
+        "its worker" + (f", {failed} failed" if failed else ""),
     )
 
 

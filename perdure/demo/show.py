@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
-import sys
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from perdure.client import Sessions
 from perdure.codec import dumps_json
 from perdure.demo.checks import Check, Evidence, verdict
 from perdure.demo.crew import Crew
+from perdure.demo.endings import guarded, until_terminated, until_told
 from perdure.demo.folder import Folder, Progress
 from perdure.demo.journal import Event, Journal, Note
 from perdure.demo.model_choice import ModelChoice
@@ -26,15 +25,10 @@ from perdure.demo.story import QUESTIONS, Story
 from perdure.demo.telling import Telling
 from perdure.demo.tools import mailed
 from perdure.dev_server import NAMESPACE, DevServer, dev_server, temporal_binary
-from perdure.errors import DemoError
+from perdure.errors import PerdureError
 from perdure.session import Session
 from perdure.session_id import workflow_id
 from perdure.stores.files import FileStore
-
-T = TypeVar("T")
-
-_TIME_LIMIT = 600.0
-"""Seconds for the whole story; a script takes half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +65,12 @@ class Show:
         async with self._server() as server, self._crew(server) as crew:
             sessions = Sessions(server.client, FileStore(self._folder.sessions))
             story = Story(sessions, self._folder, crew, self._journal, self._telling, given)
-            session = await _guarded(story.tell(), crew)
+            session = await self._told(story, crew)
             checks = await self._judge(session, given)
             self._folder.save(self._progress("ended"))
             await self._say_where(session, checks, server)
             if self._options.keep:
-                await _until_told(self._telling)
+                await until_told(self._telling)
         return all(check.passed is not False for check in checks)
 
     # ── beginning ──────────────────────────────────────────────────────────────────────────────
@@ -131,6 +125,15 @@ class Show:
             yield crew
         finally:
             await crew.stop()
+
+    async def _told(self, story: Story, crew: Crew) -> Session:
+        try:
+            return await guarded(story.tell(), crew)
+        except PerdureError:
+            # The session remembers a run that failed as it remembers any other: going on would only
+            # be told of the failure again.
+            self._folder.save(self._progress("ended"))
+            raise
 
     # ── end ────────────────────────────────────────────────────────────────────────────────────
 
@@ -209,67 +212,11 @@ def perform(options: Options) -> bool:
     with options.folder.taken() as lock:
         show = Show(options, telling, lock)
         try:
-            return asyncio.run(_until_terminated(show.run()))
+            return asyncio.run(until_terminated(show.run()))
         except (KeyboardInterrupt, SystemExit):
-            telling.remark(f"Interrupted. It goes on when it is started again: {options.command}")
+            telling.remark("Interrupted. It goes on from here when it is started again:")
+            telling.command(options.command)
             raise
-
-
-async def _guarded(story: Coroutine[Any, Any, T], crew: Crew) -> T:
-    """The story, unless a worker ends that nobody ended, or nothing comes to an end."""
-    telling, guard = asyncio.ensure_future(story), asyncio.ensure_future(crew.guard())
-    try:
-        done, _ = await asyncio.wait(
-            (telling, guard), timeout=_TIME_LIMIT, return_when=asyncio.FIRST_COMPLETED
-        )
-        if guard in done:
-            guard.result()
-        if telling not in done:
-            raise DemoError(
-                f"the demo did not end within {_TIME_LIMIT:.0f} seconds; start it again"
-            )
-        return telling.result()
-    finally:
-        telling.cancel()
-        guard.cancel()
-        await asyncio.gather(telling, guard, return_exceptions=True)
-
-
-async def _until_told(telling: Telling) -> None:
-    """Wait for Enter, Ctrl-C or SIGTERM; without a terminal, for the signals alone."""
-    loop = asyncio.get_running_loop()
-    told = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    has_terminal = sys.stdin is not None and sys.stdin.isatty()
-    if has_terminal:
-        loop.add_reader(sys.stdin, told.set)
-    telling.remark(
-        "The server and a worker stay up until "
-        + ("Enter or Ctrl-C." if has_terminal else "SIGINT or SIGTERM."),
-        style="bold",
-    )
-    await told.wait()
-
-
-async def _until_terminated(show: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, or until SIGTERM, which ends it in good order with status 143."""
-    task = asyncio.current_task()
-    assert task is not None
-    was_told = False
-
-    def end() -> None:
-        nonlocal was_told
-        was_told = True
-        task.cancel()
-
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
-    try:
-        return await show
-    except asyncio.CancelledError:
-        if was_told:
-            raise SystemExit(128 + signal.SIGTERM) from None
-        raise
 
 
 def _workflow_page(ui_url: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -33,15 +34,30 @@ _A_MOMENT = 3.0
 
 _FOR_EVER = 3600.0
 
+_ENDINGS: Final = (Event.TOOL_ENDED, Event.MODEL_ANSWERED, Event.MODEL_FAILED)
+
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """When to kill a worker: `found` says what it is doing, of the `most` things that it shall be
-    killed in.
+    """When to kill a worker: in the middle of the first of something, of which there are `most`.
+
+    `begun` names the notes of the journal with which these begin.
     """
 
-    found: Callable[[Sequence[Note], int], list[Note]]
+    begun: Callable[[Sequence[Note]], list[Note]]
     most: int
+
+    def going_on(self, notes: Sequence[Note], worker: int) -> list[Note]:
+        """What this worker has begun and not ended."""
+        return [note for note in self._unfinished(notes) if note.worker == worker]
+
+    def died_in(self, notes: Sequence[Note], worker: int) -> list[Note]:
+        """What workers before this one had begun and did not live to end."""
+        return [note for note in self._unfinished(notes) if note.worker < worker]
+
+    def _unfinished(self, notes: Sequence[Note]) -> list[Note]:
+        ended = {(note.call, note.worker) for note in notes if note.event in _ENDINGS}
+        return [note for note in self.begun(notes) if (note.call, note.worker) not in ended]
 
 
 class Story:
@@ -115,6 +131,12 @@ class Story:
 
     async def _survive(self, run: Run, strike: Strike) -> None:
         """Follow a run, and kill its worker where `strike` says; start another."""
+        died = strike.died_in(self._journal.notes(), self._crew.current)
+        if died:
+            self._telling.remark(
+                f"Worker {died[0].worker} died here before the interruption, "
+                f"in the middle of {_named(died)}."
+            )
         following = asyncio.create_task(self._follow(run))
         try:
             while not following.done():
@@ -127,7 +149,7 @@ class Story:
 
     async def _has_begun(self, strike: Strike, *, over: Callable[[], bool]) -> bool:
         def begun(notes: Sequence[Note]) -> bool | None:
-            return bool(strike.found(notes, self._crew.current)) or None
+            return bool(strike.going_on(notes, self._crew.current)) or None
 
         return bool(await self._journal.wait(begun, timeout=_FOR_EVER, over=over))
 
@@ -139,13 +161,13 @@ class Story:
         def complete(notes: Sequence[Note]) -> bool | None:
             stored = self._folder.log.read_bytes().count(b"\n") - self._given.count(b"\n")
             told = {note.entry for note in notes if note.event is Event.RECEIPT}
-            doing = strike.found(notes, self._crew.current)
+            doing = strike.going_on(notes, self._crew.current)
             return (len(doing) >= strike.most and len(told) >= stored) or None
 
         await self._journal.wait(complete, timeout=_A_MOMENT)
 
     async def _replace_worker(self, strike: Strike) -> None:
-        doing = strike.found(self._journal.notes(), self._crew.current)
+        doing = strike.going_on(self._journal.notes(), self._crew.current)
         if not doing:
             return
         worker, pid = self._crew.current, self._crew.pid
@@ -166,28 +188,21 @@ class Story:
         }
 
 
-def _in_slow_tools(notes: Sequence[Note], worker: int) -> list[Note]:
-    """The slow tools that run for the first time, at this worker. One in which a worker died
-    before, whoever killed it, is left alone.
-    """
-    runs = [note for note in notes if note.subject in SLOW_TOOLS]
+def _first_slow_tools(notes: Sequence[Note]) -> list[Note]:
     first: dict[str, Note] = {}
-    for note in runs:
-        if note.event is Event.TOOL_STARTED:
+    for note in notes:
+        if note.event is Event.TOOL_STARTED and note.subject in SLOW_TOOLS:
             first.setdefault(note.subject, note)
-    ended = {note.call for note in runs if note.event is Event.TOOL_ENDED}
-    return [note for note in first.values() if note.worker == worker and note.call not in ended]
+    return list(first.values())
 
 
-def _in_summary(notes: Sequence[Note], worker: int) -> list[Note]:
-    """The first model call after the last question, if this worker is making it."""
-    asked = [note for note in notes if note.event is Event.MODEL_ASKED and note.subject == SUMMARY]
-    answered = {note.call for note in notes if note.event is Event.MODEL_ANSWERED}
-    return [note for note in asked[:1] if note.worker == worker and note.call not in answered]
+def _first_summary(notes: Sequence[Note]) -> list[Note]:
+    asked = (note for note in notes if note.event is Event.MODEL_ASKED and note.subject == SUMMARY)
+    return list(itertools.islice(asked, 1))
 
 
-IN_TOOLS: Final = Strike(_in_slow_tools, most=len(SLOW_TOOLS))
-IN_A_MODEL_CALL: Final = Strike(_in_summary, most=1)
+IN_TOOLS: Final = Strike(_first_slow_tools, most=len(SLOW_TOOLS))
+IN_A_MODEL_CALL: Final = Strike(_first_summary, most=1)
 
 
 def _named(doing: Sequence[Note]) -> str:

@@ -20,6 +20,8 @@ from perdure.tree import TreeNode
 _WIDE = 80
 """From this width on, an answer stands beside its ID, and not below it."""
 
+_MARGIN = Text("   ")
+
 _MARKS = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "yellow")}
 
 
@@ -38,13 +40,13 @@ class Telling:
 
     def title(self, text: str) -> None:
         """What all of this is."""
-        self._print(Text(text, "bold"))
+        self._wrapped(Text(""), Text(text, "bold"))
 
     def step(self, title: str) -> None:
         """A chapter begins."""
         self._steps += 1
         self._print(Text(""))
-        self._print(Text(f"{self._steps}  {title}", "bold"))
+        self._wrapped(Text(f"{self._steps}  ", "bold"), Text(title, "bold"))
 
     def fact(self, name: str, value: str) -> None:
         """Something to know: a name and its value, which is never cut."""
@@ -58,14 +60,11 @@ class Telling:
 
     def remark(self, text: str, style: str = "dim") -> None:
         """A sentence of ours; it wraps where the terminal ends."""
-        width = max(self._console.width - 4, 20)
-        for line in Text(text, style).wrap(self._console, width):
-            line.rstrip()
-            self._print(Text("   ").append_text(line))
+        self._wrapped(_MARGIN, Text(text, style))
 
     def entry(self, entry: Entry) -> None:
         """An entry that is in the log."""
-        self._line(Text("   "), entry_line(entry))
+        self._line(_MARGIN, entry_line(entry))
 
     def event(self, event: RunEvent, *, attempts: dict[str, int]) -> None:
         """An event of a run; only receipts are shown, and how it ended."""
@@ -80,8 +79,8 @@ class Telling:
     def killed(self, worker: int, pid: int, where: str) -> None:
         """A worker was struck down."""
         self._struck_at = time.monotonic()
-        self._print(
-            Text.assemble((" ✗ ", "bold red"), f"SIGKILL: worker {worker} (pid {pid}) {where}")
+        self._wrapped(
+            Text(" ✗ ", "bold red"), Text(f"SIGKILL: worker {worker} (pid {pid}) {where}")
         )
 
     def started(self, worker: int, pid: int, note: str = "") -> None:
@@ -92,37 +91,41 @@ class Telling:
         """The verdict, one line for each check."""
         for check in checks:
             mark, style = _MARKS[check.passed]
-            self._print(Text.assemble(" ", (mark, style), f" {check.claim}"))
+            self._wrapped(Text(f" {mark} ", style), Text(check.claim))
             self.remark(check.detail)
 
     def tree(self, roots: Sequence[TreeNode]) -> None:
         """The whole log as a tree."""
         for line in tree_lines(roots):
-            self._line(Text("   "), line)
+            self._line(_MARGIN, line)
 
     def _receipt(self, entry: Entry, attempt: int) -> None:
         if self._struck_at is not None:
             seconds, self._struck_at = time.monotonic() - self._struck_at, None
             self.remark(f"{seconds:.1f} seconds after the kill the run goes on:")
-        mark = Text.assemble((" ✓ ", "green"))
-        answer = answer_in(entry)
-        if answer:
-            head = entry_head(entry)
-            margin = len(head) + 3 if self._console.width >= _WIDE else 3
-            lines = Text(answer).wrap(self._console, max(self._console.width - margin, 20))
-            if margin > 3:
-                head.append_text(lines.pop(0))
-            self._line(mark, head)
-            for line in lines:
-                self._line(Text(" " * margin), line)
-        else:
+        mark, answer = Text(" ✓ ", "green"), answer_in(entry)
+        if not answer:
             line = entry_line(entry)
             if attempt > 1:
                 line.append(f"  (attempt {attempt})", "yellow")
             self._line(mark, line)
+        elif self._console.width >= _WIDE:
+            self._wrapped(mark.append_text(entry_head(entry)), Text(answer))
+        else:
+            self._line(mark, entry_head(entry))
+            self._wrapped(_MARGIN, Text(answer))
+
+    def _wrapped(self, head: Text, text: Text) -> None:
+        """Text that goes on below its own beginning where the terminal ends."""
+        width = max(self._console.width - len(head), 20)
+        for line in text.wrap(self._console, width):
+            line.rstrip()
+            self._line(head, line)
+            head = Text(" " * len(head))
 
     def _line(self, margin: Text, line: Text) -> None:
-        self._print(margin.append_text(line))
+        self._print(margin.copy().append_text(line))
 
     def _print(self, line: Text) -> None:
+        line.rstrip()
         self._console.print(line, no_wrap=True, overflow="ellipsis")

@@ -74,7 +74,7 @@ class Desk:
             return "\n".join(shown) + (f"\n… {left} more lines" if left > 0 else "")
 
     def search(self, context: ToolContext, pattern: str, path: str = ".") -> str:
-        """Find the lines that contain a text, whatever its case.
+        """Find the lines that contain a text, letter for letter.
 
         Args:
             pattern: The text itself, not a regular expression.
@@ -119,16 +119,15 @@ class Desk:
             return "\n".join([f"{len(mails)} sent", *mails])
 
     def _hits(self, pattern: str, start: Path) -> str:
-        wanted = pattern.casefold()
         hits = [
             f"{path}:{number}: {line.strip()[:_LONGEST_LINE]}"
             for path, lines in self._project.texts(start)
             for number, line in enumerate(lines, 1)
-            if wanted in line.casefold()
+            if pattern in line
         ]
         more = len(hits) - _MOST_HITS
         shown = hits[:_MOST_HITS] + [f"… {more} more"] * (more > 0)
-        return "\n".join([f"{len(hits)} hits", *shown])
+        return "\n".join([f"{len(hits)} hit{'s' * (len(hits) != 1)}", *shown])
 
     def _is_first(self, name: str) -> bool:
         return not any(

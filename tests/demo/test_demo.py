@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
+import os
 import re
 import signal
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,37 +30,61 @@ from tests.demo.conftest import Demo
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """A demo that ended: with what status and outcome, what it said, and what it left."""
+    """A demo that ended: with what status and outcome, and what it said.
 
+    `page` is what the Temporal UI served while the demo kept it up, and `kept` what the session's
+    workflow said of itself then.
+    """
+
+    root: str
     status: int
     outcome: dict[str, Any]
     story: str
-    folder: Folder
-    entries: list[Entry]
-    notes: list[Note]
-    page: bytes
-    """What the Temporal UI served while the demo kept it up."""
-    kept: Status
-    """What the session's workflow said then."""
+    page: str
+    kept: dict[str, Any]
+
+    @property
+    def folder(self) -> Folder:
+        return Folder(Path(self.root))
+
+    @property
+    def entries(self) -> list[Entry]:
+        return asyncio.run(FileStore(self.folder.sessions).load_entries("interrupted"))
+
+    @property
+    def notes(self) -> list[Note]:
+        return Journal(self.folder.journal).notes()
 
 
 @pytest.fixture(scope="module")
-def performance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Performance]:
+def performance(tmp_path_factory: pytest.TempPathFactory) -> Performance:
+    """One for all of these tests, in however many processes they run."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with (shared / "performance.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        record = shared / "performance.json"
+        if not record.exists():
+            record.write_text(json.dumps(asdict(perform(shared / "performance"))))
+        return Performance(**json.loads(record.read_text()))
+
+
+def perform(root: Path) -> Performance:
     """A demo with --keep, looked at while it is kept up, then told to end."""
-    folder = Folder(tmp_path_factory.mktemp("whole") / "demo")
-    demo = Demo(folder)
+    demo = Demo(Folder(root))
     with demo.start("--keep", "--json") as process:
         assert process.stdout is not None
         outcome = json.loads(process.stdout.readline())
-        kept = asyncio.run(status_at(outcome["server"], folder))
+        kept = asyncio.run(status_at(outcome["server"], demo.folder))
         with urllib.request.urlopen(outcome["workflow_url"], timeout=30) as response:
-            page = response.read()
+            page = response.read().decode()
         process.send_signal(signal.SIGTERM)
         _, story = process.communicate(timeout=30)
-    entries = asyncio.run(FileStore(folder.sessions).load_entries("interrupted"))
-    notes = Journal(folder.journal).notes()
-    yield Performance(process.returncode, outcome, story, folder, entries, notes, page, kept)
     assert demo.is_left_alone()
+    return Performance(
+        str(root), process.returncode, outcome, story, page, kept.model_dump(mode="json")
+    )
 
 
 async def status_at(address: str, folder: Folder) -> Status:
@@ -181,9 +206,9 @@ def test_the_story_says_where_the_log_and_the_workflow_are(performance: Performa
 
 
 def test_keep_leaves_server_ui_and_a_worker_up(performance: Performance) -> None:
-    assert b"<html" in performance.page
-    assert (performance.kept.state, performance.kept.runs) == ("idle", 4)
-    assert performance.kept.leaf_id == performance.outcome["leaf_id"]
+    assert "<html" in performance.page
+    assert (performance.kept["state"], performance.kept["runs"]) == ("idle", 4)
+    assert performance.kept["leaf_id"] == performance.outcome["leaf_id"]
 
 
 def test_a_pipe_gets_no_colour_and_no_line_that_is_wider_than_the_terminal(
