@@ -34,7 +34,7 @@ MAX_RESULT_BYTES = 1_000_000
 MAX_QUEUE = 100
 """The most commands that may wait in one session."""
 
-MAX_HISTORY_EVENTS = 160
+MAX_HISTORY_EVENTS = 120
 """The default length of history, in events, after which a session's workflow continues as new."""
 
 
@@ -126,7 +126,7 @@ class Outcome(Wire):
 
     `pending` means "ask again": the workflow continued as new meanwhile. The entries that a run or
     an append added are those on the path to `leaf_id` that come after `start_id`; of these the
-    first `input_count` are its input.
+    first `input_count` are its input. `tip_id` is said where it is not the leaf.
     """
 
     command_id: str
@@ -134,7 +134,7 @@ class Outcome(Wire):
     status: Literal["pending", "done", "failed"]
     start_id: str = ""
     leaf_id: str = ""
-    tip_id: str = ""
+    tip_id: str | None = None
     input_count: int = 0
     turns: int = 0
     usage: Usage | None = None
@@ -273,7 +273,6 @@ class ModelReply(Wire):
 
     message: MessageJson
     calls: list[PlannedCall] = []
-    usage: Usage | None = None
 
 
 class RunTool(Wire):
@@ -313,9 +312,10 @@ class SessionState(Wire):
     """Everything that a session's workflow carries from one run of it to the next; small and
     bounded.
 
-    `max_history_events` is the length of history after which the workflow continues as new,
-    between two steps. A worker that takes a session over replays up to so many. It is part of the
-    state because a replay must decide as the first execution did, whatever the default is by then.
+    `max_history_events` is the length of history after which the workflow continues as new
+    between two commands; in the middle of a run it waits longer. A worker that takes a session over
+    replays up to so many. It is part of the state because a replay must decide as the first
+    execution did, whatever the default is by then.
     """
 
     session_id: str
@@ -333,3 +333,8 @@ class SessionState(Wire):
     usage: Usage = Usage()
     last_error: ErrorInfo | None = None
     stream: WorkflowStreamState | None = None
+
+    @property
+    def tip_apart(self) -> str | None:
+        """The tip, where it is not the leaf."""
+        return self.tip_id if self.tip_id != self.leaf_id else None

@@ -4,7 +4,7 @@ store.
 
 from __future__ import annotations
 
-import uuid
+import secrets
 
 from perdure import names
 from perdure.entries import Entry, MessageEntry, text
@@ -23,8 +23,8 @@ from perdure.protocol import (
 from perdure.remote import RemoteSession
 from perdure.run import Run
 from perdure.transcript import Transcript
-from perdure.tree import TreeNode
 from perdure.transcript_cache import Transcripts
+from perdure.tree import TreeNode
 
 
 class Session:
@@ -120,7 +120,7 @@ class Session:
         outcome = await self._remote.outcome(command.command_id, accepted)
         if outcome.error is not None:
             raise restored(outcome.error.type, outcome.error.message)
-        self._leaf_id, self._tip_id = outcome.leaf_id, outcome.tip_id
+        self._leaf_id, self._tip_id = outcome.leaf_id, outcome.tip_id or outcome.leaf_id
         return outcome
 
     async def _load(self) -> Transcript:
@@ -139,8 +139,13 @@ class Session:
         return self._leaf_id if transcript.leaf_id == self._tip_id else transcript.leaf_id
 
 
+_HEADER = ("id", "parent_id", "created_at")
+"""What an entry gets when it is stored; there is no need to send it along."""
+
+
 def _new_id() -> str:
-    return uuid.uuid4().hex
+    # Unique in one session; each character is several bytes of history.
+    return secrets.token_hex(8)
 
 
 def _as_json(entries: tuple[Entry | str, ...]) -> list[EntryJson]:
@@ -150,6 +155,8 @@ def _as_json(entries: tuple[Entry | str, ...]) -> list[EntryJson]:
 
 def _entry_json(entry: Entry) -> EntryJson:
     line: EntryJson = entry.model_dump(mode="json", by_alias=True)
+    for name in _HEADER:
+        line.pop(name, None)
     if isinstance(entry, MessageEntry) and entry.ephemeral:
         line["ephemeral"] = True
     return line

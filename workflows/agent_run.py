@@ -27,6 +27,7 @@ from perdure.protocol import (
     ToolReply,
 )
 from perdure.run_events import EventScript
+from perdure.usage import Usage
 from perdure.workflows.failures import ActivityFailure, reason_of
 from perdure.workflows.log import SessionLog
 from perdure.workflows.run_stream import RunStream
@@ -139,9 +140,9 @@ class AgentRun:
             summary=model_summary(run),
             **MODEL,
         )
-        if reply.usage is not None:
-            run.usage = run.usage + reply.usage
-            self._state.usage = self._state.usage + reply.usage
+        usage = Usage.model_validate(reply.message.get("usage") or {})
+        run.usage = run.usage + usage
+        self._state.usage = self._state.usage + usage
         return reply
 
     async def _run_calls(self, calls: list[PlannedCall]) -> None:
@@ -186,7 +187,7 @@ class AgentRun:
             status="done" if error is None else "failed",
             start_id=run.start_id,
             leaf_id=self._state.leaf_id,
-            tip_id=self._state.tip_id,
+            tip_id=self._state.tip_apart,
             input_count=run.input_count,
             turns=run.turn,
             usage=run.usage,

@@ -40,6 +40,10 @@ from perdure.workflows.timing import LOADING
 
 _MAX_HISTORY_BYTES = 2_000_000
 
+_PATIENCE_IN_A_RUN = 3
+"""How many times more events there may be in the middle of a run: whoever waits for it has to ask
+again after a continue-as-new, which is dear."""
+
 
 @workflow.defn(name=names.SESSION_WORKFLOW, sandboxed=SANDBOXED)
 class SessionWorkflow:
@@ -205,14 +209,17 @@ class SessionWorkflow:
             status="done" if error is None else "failed",
             start_id=start_id,
             leaf_id=self._state.leaf_id,
-            tip_id=self._state.tip_id,
+            tip_id=self._state.tip_apart,
             error=error,
         )
 
     def _has_outgrown_history(self) -> bool:
         info = workflow.info()
+        limit = self._state.max_history_events
+        if self._run is not None:
+            limit *= _PATIENCE_IN_A_RUN
         return (
-            info.get_current_history_length() > self._state.max_history_events
+            info.get_current_history_length() > limit
             or info.get_current_history_size() > _MAX_HISTORY_BYTES
         )
 
