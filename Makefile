@@ -17,7 +17,7 @@ demo_installed := .venv/.installed-for-demo
 dev_installed := .venv/.installed-for-dev
 
 # Every process of the test run has a Temporal server of its own.
-PARALLEL := -n auto --maxprocesses 4
+PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
 ONLY := *
 
 help:
@@ -60,11 +60,13 @@ types: $(dev_installed)
 	$(python) -m mypy
 
 bench: $(dev_installed)
-	@for script in $$(grep -l __main__ benchmarks/$(ONLY).py); do \
+	@scripts=$$(grep -l __main__ benchmarks/$(ONLY).py) || exit; failed=; \
+	for script in $$scripts; do \
 	    name=$$(basename $$script .py); \
 	    echo "== $$name"; \
-	    $(python) -m benchmarks.$$name $(ARGS) || exit; \
-	done
+	    $(python) -m benchmarks.$$name $(ARGS) || failed="$$failed $$name"; \
+	done; \
+	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
 clean:
 	rm -rf dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

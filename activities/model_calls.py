@@ -65,7 +65,6 @@ class ModelActivities:
         return ModelReply(
             message=message.model_dump(mode="json", by_alias=True),
             calls=[_planned(agent, call) for call in message.tool_calls],
-            usage=message.usage,
         )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
+    AliasChoices,
     ConfigDict,
     ModelWrapValidatorHandler,
     SerializationInfo,
     SerializerFunctionWrapHandler,
     model_serializer,
 )
+from pydantic.fields import FieldInfo
 
 from perdure.entry import Entry, readers
 from perdure.errors import EntryKindError
@@ -85,6 +87,11 @@ class CustomEntry(Entry):
     ) -> dict[str, Any]:
         self._complete()
         wire: dict[str, Any] = handler(self)
+        for name in _OWN_KEYS:
+            # An alias generator of the application's is not meant for the header.
+            alias = type(self).model_fields[name].serialization_alias
+            if info.by_alias and alias in wire:
+                wire[name] = wire.pop(alias)
         if not wire.get("parent_id"):
             wire.pop("parent_id", None)
         return dict(sorted(wire.items()))
@@ -97,12 +104,22 @@ _OWN_KEYS: Final = frozenset(CustomEntry.model_fields)
 def _check_fields(cls: type[CustomEntry]) -> None:
     for name, field in cls.model_fields.items():
         own = CustomEntry.model_fields.get(name)
-        names = {field.alias, field.validation_alias, field.serialization_alias}
-        if names & _OWN_KEYS or (own is not None and field.annotation is not own.annotation):
+        if own is None:
+            takes = bool(_aliases(field) & _OWN_KEYS)
+        else:
+            takes = field.annotation is not own.annotation
+        if takes:
             raise EntryKindError(
                 f"{cls.__name__}.{name} takes a name of the entry's own "
                 f"({', '.join(sorted(_OWN_KEYS))}); rename the field"
             )
+
+
+def _aliases(field: FieldInfo) -> set[object]:
+    aliases: list[object] = [field.alias, field.serialization_alias]
+    read = field.validation_alias
+    aliases += read.choices if isinstance(read, AliasChoices) else [read]
+    return {alias for alias in aliases if isinstance(alias, str)}
 
 
 def _register(cls: type[CustomEntry], kind: str) -> None:

@@ -25,11 +25,6 @@ class Deferred(WireModel):
 
     __slots__ = ("_source",)
 
-    if TYPE_CHECKING:
-
-        @property
-        def _source(self) -> bytes: ...
-
     def _from_source(self, source: bytes) -> Self:
         """The same model, made at once."""
         raise NotImplementedError
@@ -38,9 +33,11 @@ class Deferred(WireModel):
     def source_line(self) -> bytes | None:
         """The line that the model was read from; None when it was not read, or was changed."""
         try:
-            return self._source
+            # Not `self._source`, which may be the name of an unknown key as well.
+            source: bytes = object.__getattribute__(self, "_source")
         except AttributeError:
             return None
+        return source
 
     def _is_complete(self) -> bool:
         try:

@@ -9,7 +9,7 @@ import subprocess
 import sysconfig
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,12 +66,15 @@ async def dev_server(
     port: int | None = None,
     ui_port: int | None = None,
     outlives_us: bool = False,
+    pass_fds: Sequence[int] = (),
 ) -> AsyncIterator[DevServer]:
     """A server on this machine, for the length of the block.
 
     With a `database` file, what it knows survives it. With a `ui_port` (0: any) the Temporal UI is
-    served there. With `outlives_us` it goes on after the block, until someone ends it. Raises
-    ServerMissingError, or ServerError when it does not come up within 30 seconds.
+    served there. With `outlives_us` it goes on after the block, until someone ends it. The
+    descriptors `pass_fds` stay open in the server: a lock that one of them holds is held for as
+    long as the server lives. Raises ServerMissingError, or ServerError when it does not come up
+    within 30 seconds.
     """
     port = port or _free_port()
     if ui_port == 0:
@@ -79,9 +82,10 @@ async def dev_server(
     command = _command(temporal_binary(), port, ui_port, database)
     with tempfile.TemporaryFile() as output:
         if outlives_us:
-            process = _spawn(command, output, stdin=subprocess.DEVNULL)
+            process = _spawn(command, output, subprocess.DEVNULL, pass_fds)
         else:
-            process = _spawn(["sh", "-c", _KEEPER, "sh", *command], output, stdin=subprocess.PIPE)
+            kept = ["sh", "-c", _KEEPER, "sh", *command]
+            process = _spawn(kept, output, subprocess.PIPE, pass_fds)
         try:
             address = f"127.0.0.1:{port}"
             client = await _connected(address, process, output)
@@ -102,10 +106,17 @@ def _command(binary: str, port: int, ui_port: int | None, database: Path | None)
     return command
 
 
-def _spawn(command: list[str], output: IO[bytes], *, stdin: int) -> subprocess.Popen[bytes]:
-    # A session of its own, so that Ctrl-C in a terminal reaches us and not the server.
+def _spawn(
+    command: list[str], output: IO[bytes], stdin: int, pass_fds: Sequence[int]
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        command, stdin=stdin, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        command,
+        stdin=stdin,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        # A session of its own, so that Ctrl-C in a terminal reaches us and not the server.
+        start_new_session=True,
+        pass_fds=pass_fds,
     )
 
 

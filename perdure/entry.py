@@ -89,9 +89,9 @@ class Entry(Deferred):
 
     @classmethod
     def _from_wire(cls, data: dict[str, Any], handler: ModelWrapValidatorHandler[Self]) -> Self:
-        if cls is Entry and data.get("type"):
-            reader = readers.get(data["type"], OpaqueEntry)
-            entry: Any = reader.reader_of(data)
+        kind = data.get("type")
+        if cls is Entry and kind and isinstance(kind, str):
+            entry: Any = readers.get(kind, OpaqueEntry).reader_of(data)
             return entry  # type: ignore[no-any-return]
         return super()._from_wire(data, handler)
 

@@ -27,8 +27,9 @@ PerdureError
 ├── RunFailedError            a run that started and could not go on; what it stored stays
 │   ├── MaxTurnsError         a run that used up its agent's turns
 │   └── RunCancelledError     a run that was cancelled
-└── ServerError               no Temporal server, or no worker behind it
-    └── ServerMissingError    the embedded server is not installed
+├── ServerError               no Temporal server, or no worker behind it
+│   └── ServerMissingError    the embedded server is not installed
+└── DemoError                 `perdure demo` cannot start, or cannot go on
 """
 
 from __future__ import annotations
@@ -199,6 +200,10 @@ class ServerError(PerdureError):
 
 class ServerMissingError(ServerError):
     """The embedded server is not installed."""
+
+
+class DemoError(PerdureError):
+    """`perdure demo` cannot start, or cannot go on."""
 
 
 def restored(type_name: str, message: str) -> PerdureError:

@@ -106,18 +106,16 @@ class _SlowReader:
         while True:
             start = self._peek()
             if start in ("[", "{"):
+                if len(open_containers) == MAX_DEPTH:
+                    raise self._error(f"nesting over {MAX_DEPTH:,} levels")
                 self._at += 1
                 container: list[Any] | dict[str, Any] = [] if start == "[" else {}
                 if self._closes(container):
                     value: Any = container
                 else:
                     open_containers.append(container)
-                    if len(open_containers) >= MAX_DEPTH + 1:
-                        raise self._error(f"nesting over {MAX_DEPTH:,} levels")
                     keys.append(self._key() if start == "{" else "")
                     continue
-                if len(open_containers) >= MAX_DEPTH:
-                    raise self._error(f"nesting over {MAX_DEPTH:,} levels")
             else:
                 value = self._scalar(start)
             while open_containers:

@@ -51,7 +51,6 @@ def _members(text: str) -> dict[str, str]:
         if (token == "," and depth == 1) or depth == 0:
             member = text[start : found.start()].strip()
             if member:
-                members.pop(key, None)
                 members[key] = member
             start = found.end()
     return members

@@ -83,15 +83,19 @@ def _is_plain_usage(usage: Any) -> bool:
         return usage is None
     for key, value in usage.items():
         if key in _COUNTS:
-            if type(value) is not int or not 0 <= value <= _LARGEST_PLAIN:
+            if not _is_plain_count(value):
                 return False
         elif key == "cost":
             if type(value) is not dict:
                 return False
             for amount in value.values():
-                if type(amount) is not float and type(amount) is not int:
+                if type(amount) is not float and not _is_plain_count(amount):
                     return False
     return True
+
+
+def _is_plain_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _LARGEST_PLAIN
 
 
 _NO_ARGUMENTS: Final[dict[str, Any]] = {}

@@ -114,7 +114,7 @@ class RemoteSession:
         size = len(command.to_json())
         if size > MAX_COMMAND_BYTES:
             raise CommandTooLargeError(size, MAX_COMMAND_BYTES)
-        return await _persist(
+        handle = await _persist(
             lambda: self._handle().start_update(
                 command.verb,
                 command,
@@ -123,6 +123,8 @@ class RemoteSession:
                 wait_for_stage=WorkflowUpdateStage.ACCEPTED,
             )
         )
+        await _raise_if_refused(handle)
+        return handle
 
     async def outcome(
         self, command_id: str, handle: WorkflowUpdateHandle[Outcome] | None = None
@@ -175,6 +177,20 @@ class _Told(Exception):
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
+
+
+async def _raise_if_refused(handle: WorkflowUpdateHandle[Outcome]) -> None:
+    """The SDK keeps the refusal of an update for whoever asks for its result; here it is asked for
+    at once, if there is anything to hear already.
+    """
+    if handle._known_outcome is None:
+        return
+    try:
+        await handle.result()
+    except WorkflowUpdateFailedError as error:
+        told = _told_by_workflow(error)
+        if not isinstance(told, _Told):
+            raise told from None
 
 
 async def _persist(call: Callable[[], Awaitable[T]]) -> T:

@@ -4,7 +4,7 @@ store.
 
 from __future__ import annotations
 
-import uuid
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from temporalio.client import WorkflowUpdateHandle
@@ -207,7 +207,7 @@ class Session:
         outcome = await self._remote.outcome(command.command_id, accepted)
         if outcome.error is not None:
             raise restored(outcome.error.type, outcome.error.message)
-        self._leaf_id, self._tip_id = outcome.leaf_id, outcome.tip_id
+        self._leaf_id, self._tip_id = outcome.leaf_id, outcome.tip_id or outcome.leaf_id
         return outcome
 
     async def _load(self) -> Transcript:
@@ -226,8 +226,13 @@ class Session:
         return self._leaf_id if transcript.leaf_id == self._tip_id else transcript.leaf_id
 
 
+_HEADER = ("id", "parent_id", "created_at")
+"""What an entry gets when it is stored; there is no need to send it along."""
+
+
 def _new_id() -> str:
-    return uuid.uuid4().hex
+    # Unique in one session; each character is several bytes of history.
+    return secrets.token_hex(8)
 
 
 def _as_json(entries: tuple[Entry | str, ...]) -> list[EntryJson]:
@@ -237,6 +242,8 @@ def _as_json(entries: tuple[Entry | str, ...]) -> list[EntryJson]:
 
 def _entry_json(entry: Entry) -> EntryJson:
     line: EntryJson = entry.model_dump(mode="json", by_alias=True)
+    for name in _HEADER:
+        line.pop(name, None)
     if isinstance(entry, MessageEntry) and entry.ephemeral:
         line["ephemeral"] = True
     return line

@@ -15,6 +15,8 @@ from perdure.messages import Message
 from perdure.tree import TreeNode
 from perdure.views import Projection
 
+__all__ = ["Transcript", "TreeNode"]
+
 
 class Transcript:
     """The entries of a log, in append order.

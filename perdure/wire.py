@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import to_jsonable_python
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 from temporalio.converter import TransferTypeConverter, transfer_type_convertible
@@ -45,7 +46,7 @@ class Wire(BaseModel):
 
     def to_json(self) -> bytes:
         """The message as the bytes of one JSON object."""
-        return dumps_json(self.model_dump(mode="json", exclude_none=True))
+        return dumps_json(_plain(self))
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
@@ -59,6 +60,20 @@ class Wire(BaseModel):
             raise _bad_message(cls, faults) from None
         except ValueError as error:
             raise _bad_message(cls, str(error)) from None
+
+
+def _plain(value: Any) -> Any:
+    """A message as plain values; fields that are None are left out.
+
+    The dictionaries in a message are JSON already. They are passed on untouched, because they may
+    be nested more deeply than pydantic's serializer goes.
+    """
+    if isinstance(value, Wire):
+        fields = ((name, getattr(value, name)) for name in type(value).model_fields)
+        return {name: _plain(field) for name, field in fields if field is not None}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, dict) else to_jsonable_python(value)
 
 
 def _fault(fault: Any) -> str:

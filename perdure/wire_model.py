@@ -7,7 +7,7 @@ that the key is absent. Text may hold lone surrogates, which pydantic's own `str
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import (
@@ -117,9 +117,9 @@ class WireModel(BaseModel):
             data = {
                 key: item for key, item in data.items() if item is not None or key not in absent
             }
-        unreadable = {key: item for key, item in data.items() if _has_surrogate(key)}
-        if not unreadable:
+        if _are_plain(data):
             return handler(data)
+        unreadable = {key: item for key, item in data.items() if _has_surrogate(key)}
         # pydantic refuses such keys; no known key is one.
         model = handler({key: item for key, item in data.items() if key not in unreadable})
         extra = {**(model.__pydantic_extra__ or {}), **unreadable}
@@ -138,8 +138,15 @@ def wire_value(value: Any) -> Any:
     return value
 
 
+def _are_plain(keys: Iterable[Any]) -> bool:
+    try:
+        return "".join(keys).isascii()
+    except TypeError:
+        return False
+
+
 def _has_surrogate(key: object) -> bool:
-    return isinstance(key, str) and not key.isascii() and _SURROGATE.search(key) is not None
+    return isinstance(key, str) and _SURROGATE.search(key) is not None
 
 
 def _excluded(key: str, exclude: Any) -> bool:

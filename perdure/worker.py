@@ -16,7 +16,7 @@ from perdure import names
 from perdure.agent import Agent
 from perdure.agent_loading import load_agents
 from perdure.client import connect_client
-from perdure.errors import AgentError
+from perdure.errors import AgentError, ServerError
 from perdure.lifecycle import Publisher
 from perdure.plugin import PerdurePlugin
 from perdure.stores import open_store
@@ -49,19 +49,43 @@ def build_worker(
 
 
 async def serve(
-    agents: Sequence[Agent], store: Store | str, *, task_queue: str = names.TASK_QUEUE
-) -> None:
-    """Connect, and serve until SIGTERM or SIGINT; then let running steps finish, and return."""
-    client = await connect_client()
-    stop = asyncio.Event()
+    agents: Sequence[Agent],
+    store: Store | str,
+    *,
+    task_queue: str = names.TASK_QUEUE,
+    client: Client | None = None,
+) -> signal.Signals:
+    """Connect, unless a client is given, and serve until SIGTERM or SIGINT; then let running steps
+    finish, and answer with the signal. A second signal ends the process at once.
+
+    Raises ServerError when the server cannot be reached, or refuses the worker.
+    """
+    client = client or await connect_client()
+    told = _next_signal()
+    try:
+        async with build_worker(client, agents=agents, store=store, task_queue=task_queue):
+            served = ", ".join(agent.name for agent in agents) or "no agent"
+            logger.info("serving %s on task queue %r", served, task_queue)
+            stopped_by = await told
+            logger.info("stopping: running steps may finish, at most %s", GRACE)
+    except RuntimeError as error:  # the SDK's: the server refused the worker
+        reason = str(error).partition(": Status {")[0]
+        raise ServerError(f"cannot serve namespace {client.namespace!r}: {reason}") from error
+    return stopped_by
+
+
+def _next_signal() -> asyncio.Future[signal.Signals]:
     loop = asyncio.get_running_loop()
+    told: asyncio.Future[signal.Signals] = loop.create_future()
+
+    def tell(number: signal.Signals) -> None:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(each)
+        told.set_result(number)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with build_worker(client, agents=agents, store=store, task_queue=task_queue):
-        served = ", ".join(agent.name for agent in agents) or "no agent"
-        logger.info("serving %s on task queue %r", served, task_queue)
-        await stop.wait()
-        logger.info("stopping: running steps may finish, at most %s", GRACE)
+        loop.add_signal_handler(number, tell, number)
+    return told
 
 
 async def serve_from_environment() -> None:

@@ -208,10 +208,11 @@ class AgentRun:
             reply = await self._model_call
         finally:
             self._model_call = None
-        if reply.usage is not None:
-            run.usage = run.usage + reply.usage
-            self._state.usage = self._state.usage + reply.usage
-            self._state.context_tokens = _tokens(reply.usage)
+        usage = Usage.model_validate(reply.message.get("usage") or {})
+        run.usage = run.usage + usage
+        self._state.usage = self._state.usage + usage
+        if usage != Usage():
+            self._state.context_tokens = _tokens(usage)
         return reply
 
     async def _run_calls(self, reply: ModelReply) -> None:
@@ -244,7 +245,7 @@ class AgentRun:
         end = {
             "status": "done" if error is None else "failed",
             "leaf_id": state.leaf_id,
-            "tip_id": state.tip_id,
+            "tip_id": state.tip_apart,
             "turns": run.turn,
             "usage": run.usage,
             "error": error,

@@ -216,7 +216,7 @@ class Commands:
             digest=command.digest(),
             start_id=start_id,
             leaf_id=self._state.leaf_id,
-            tip_id=self._state.tip_id,
+            tip_id=self._state.tip_apart,
             child_id=child_id,
             entry_id=entry_id,
         )

@@ -14,8 +14,9 @@ from perdure.protocol import (
     SessionState,
 )
 
-REMEMBERED_OUTCOMES = 64
-"""Outcomes that a session remembers: so far back is a command that is sent again recognized."""
+REMEMBERED_OUTCOMES = 24
+"""Outcomes that a session remembers: so far back is a command that is sent again recognized. They
+are carried over every continue-as-new, so each costs history for ever."""
 
 _SHOWN = 20
 

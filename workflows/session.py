@@ -36,6 +36,10 @@ from perdure.workflows.verbs import receive_verbs, refused
 
 _MAX_HISTORY_BYTES = 2_000_000
 
+_PATIENCE_IN_A_RUN = 3
+"""How many times more events there may be in the middle of a run: whoever waits for it has to ask
+again after a continue-as-new, which is dear."""
+
 
 @workflow.defn(name=names.SESSION_WORKFLOW, sandboxed=SANDBOXED)
 class SessionWorkflow:
@@ -152,6 +156,7 @@ class SessionWorkflow:
         except TimeoutError:
             commands.is_closing = not commands.is_ready
             return
+        self._stream.begin_step()
         await commands.next_step()
         if workflow.cancellation_reason() is not None:
             # An activity that was cancelled along with the workflow has told only its caller.
@@ -159,8 +164,11 @@ class SessionWorkflow:
 
     def _has_outgrown_history(self) -> bool:
         info = workflow.info()
+        limit = self._state.max_history_events
+        if self._state.active is not None:
+            limit *= _PATIENCE_IN_A_RUN
         return (
-            info.get_current_history_length() > self._state.max_history_events
+            info.get_current_history_length() > limit
             or info.get_current_history_size() > _MAX_HISTORY_BYTES
             or info.is_continue_as_new_suggested()
         )

@@ -5,6 +5,7 @@ until the workflow continues as new.
 from __future__ import annotations
 
 from collections import deque
+from datetime import datetime, timedelta
 
 from temporalio import workflow
 from temporalio.contrib.workflow_streams import WorkflowStream, WorkflowStreamState
@@ -14,6 +15,9 @@ from perdure.protocol import EventRecord, LifecycleEvent
 from perdure.wire import Wire
 
 _KEPT_BYTES = 1_000_000
+_CARRIED_BYTES = 16_000
+_LOOKED_FOR = timedelta(seconds=2)
+"""How long a lifecycle event is kept for subscribers who are between two polls, at least."""
 
 
 class SessionStream:
@@ -24,8 +28,13 @@ class SessionStream:
     def __init__(self, stream: WorkflowStream, prior: WorkflowStreamState | None) -> None:
         self._stream = stream
         self._offset = prior.base_offset if prior else 0
-        self._sizes = deque[int]()
-        self._bytes = 0
+        self._sizes = deque(len(item.data) for item in prior.log) if prior else deque[int]()
+        self._bytes = sum(self._sizes)
+        self._fresh_from = self._end()
+        self._lifecycle: deque[tuple[int, datetime]] = deque(maxlen=64)
+        for place, item in enumerate(prior.log if prior else (), self._offset):
+            if item.topic == LIFECYCLE_TOPIC:
+                self._lifecycle.append((place, workflow.now()))
 
     def publish(self, events: list[EventRecord]) -> None:
         """Make events visible to subscribers; whatever they report is stored already."""
@@ -34,7 +43,32 @@ class SessionStream:
 
     def publish_lifecycle(self, event: LifecycleEvent) -> None:
         """Make an event visible that belongs to no run."""
+        self._lifecycle.append((self._end(), workflow.now()))
         self._publish(LIFECYCLE_TOPIC, event)
+
+    def begin_step(self) -> None:
+        """What is published from now on may not have been seen by anyone at the next step."""
+        self._fresh_from = self._end()
+
+    def carry(self) -> WorkflowStreamState:
+        """What the next run of the workflow starts with: the place in the stream, the events of the
+        last step, and recent lifecycle events, within bounds.
+
+        What is carried is written into history twice, at every continue-as-new, so it is little. A
+        subscriber to a run who missed an event sees the gap at the next one, or at the end of the
+        run, and reads it from the store.
+        """
+        since = workflow.now() - _LOOKED_FOR
+        recent = [place for place, at in self._lifecycle if at >= since]
+        first = max(min([self._fresh_from, *recent]), self._offset)
+        self._drop(first - self._offset)
+        while self._bytes > _CARRIED_BYTES:
+            self._drop(1)
+        return self._stream.get_state()
+
+    def detach(self) -> None:
+        """Let waiting subscribers go; they come back to the next run of the workflow."""
+        self._stream.detach_pollers()
 
     def _publish(self, topic: str, event: Wire) -> None:
         payload = workflow.payload_converter().to_payload(event)
@@ -45,18 +79,8 @@ class SessionStream:
         while self._bytes > _KEPT_BYTES:
             self._drop(1)
 
-    def carry(self) -> WorkflowStreamState:
-        """What the next run of the workflow starts with: the place in the stream, and no events.
-
-        They would be written into history twice, at every continue-as-new. Who missed one sees the
-        gap at the next event, or at the end of the run, and reads it from the store.
-        """
-        self._drop(len(self._sizes))
-        return self._stream.get_state()
-
-    def detach(self) -> None:
-        """Let waiting subscribers go; they come back to the next run of the workflow."""
-        self._stream.detach_pollers()
+    def _end(self) -> int:
+        return self._offset + len(self._sizes)
 
     def _drop(self, count: int) -> None:
         for _ in range(count):

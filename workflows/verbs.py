@@ -1,13 +1,13 @@
 """The verbs, each as a signal and as an update with the same meaning.
 
 A message is taken as its raw payload and read here, so that whatever someone types (malformed
-JSON, unknown fields) is refused: an update is answered with the reason, a signal leaves it in
-`status` and on the stream. Neither can fail the workflow.
+JSON, unknown fields, a verb that there is none of) is refused: an update is answered with the
+reason, a signal leaves it in `status` and on the stream. Neither can fail the workflow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from temporalio import workflow
@@ -29,6 +29,7 @@ from perdure.protocol import (
     QueuedCommand,
     RunCommand,
 )
+from perdure.wire import BAD_MESSAGE
 
 VERBS: dict[str, type[QueuedCommand]] = {
     names.RUN: RunCommand,
@@ -61,9 +62,13 @@ class Receiver(Protocol):
 
 
 def receive_verbs(receiver: Receiver) -> None:
-    """Register every verb. To be called while the workflow is constructed."""
+    """Register every verb. To be called while the workflow is constructed.
+
+    One handler takes all signals: a handler of one name is only called as declared when there is
+    one input, and with two the SDK would fail the workflow task, again and again.
+    """
+    workflow.set_dynamic_signal_handler(_signal_handler(receiver))
     for verb, kind in VERBS.items():
-        workflow.set_signal_handler(verb, _signal_handler(receiver, verb, kind))
         workflow.set_update_handler(
             verb, _update_handler(receiver, kind), validator=_validator(receiver, kind)
         )
@@ -74,12 +79,10 @@ def refused(error: ErrorInfo, *details: Outcome) -> ApplicationError:
     return ApplicationError(error.message, *details, type=error.type, non_retryable=True)
 
 
-def _signal_handler(
-    receiver: Receiver, verb: str, kind: type[QueuedCommand]
-) -> Callable[[RawValue], None]:
-    def on_signal(message: RawValue = _NOTHING) -> None:
+def _signal_handler(receiver: Receiver) -> Callable[[str, Sequence[RawValue]], None]:
+    def on_signal(verb: str, messages: Sequence[RawValue]) -> None:
         try:
-            command = _read(kind, message)
+            command = _signalled(verb, messages)
         except ApplicationError as error:
             receiver.note_failure(verb, ErrorInfo(type=error.type or "", message=error.message))
             return
@@ -91,6 +94,18 @@ def _signal_handler(
             receiver.take(command)
 
     return on_signal
+
+
+def _signalled(verb: str, messages: Sequence[RawValue]) -> QueuedCommand:
+    if verb not in VERBS:
+        raise _bad(f"no verb {verb[:80]!r}; the verbs are: {', '.join(VERBS)}")
+    if len(messages) > 1:
+        raise _bad(f"{len(messages)} inputs for {verb}; send one JSON value")
+    return _read(VERBS[verb], messages[0] if messages else _NOTHING)
+
+
+def _bad(reason: str) -> ApplicationError:
+    return ApplicationError(reason, type=BAD_MESSAGE, non_retryable=True)
 
 
 def _update_handler(

@@ -90,7 +90,6 @@ class ModelReply(Wire):
 
     message: MessageJson
     calls: list[PlannedCall] = []
-    usage: Usage | None = None
 
 
 class RunTool(Wire):

@@ -23,6 +23,9 @@ bytes.
 The engine carries payloads of up to 2 MB, and blocks a session for half a minute on an update that
 is a little larger; what waits must also fit through a continue-as-new."""
 
+MAX_COMMAND_ID = 200
+"""The longest command ID, in characters. A session remembers the IDs of what it did."""
+
 MAX_QUEUE = 5_000
 """The most commands that may wait in one session."""
 
@@ -39,7 +42,7 @@ class Command(Wire):
     bare: ClassVar[str] = ""
     """The field that a bare value stands for."""
 
-    command_id: str = ""
+    command_id: str = Field(default="", max_length=MAX_COMMAND_ID)
 
     @model_validator(mode="before")
     @classmethod

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
 
 from perdure.usage import Usage
 from perdure.wire import Wire
+
+
+MAX_ERROR_LENGTH = 2_000
+"""Characters of an error's message that are passed on. A session remembers the errors of many
+commands, and what it remembers must fit through a continue-as-new."""
+
+
+def _bounded(message: str) -> str:
+    return message if len(message) <= MAX_ERROR_LENGTH else f"{message[: MAX_ERROR_LENGTH - 1]}…"
 
 
 class ErrorInfo(Wire):
     """Why a command failed: the name of one of perdure's errors, and what to do about it."""
 
     type: str
-    message: str
+    message: Annotated[str, AfterValidator(_bounded)]
 
 
 class Outcome(Wire):
@@ -30,7 +41,7 @@ class Outcome(Wire):
     digest: str = ""
     start_id: str = ""
     leaf_id: str = ""
-    tip_id: str = ""
+    tip_id: str | None = None
     input_count: int = 0
     turns: int = 0
     usage: Usage | None = None

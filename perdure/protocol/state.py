@@ -9,7 +9,7 @@ from perdure.protocol.outcomes import ErrorInfo, Outcome
 from perdure.usage import Usage
 from perdure.wire import Wire
 
-MAX_HISTORY_EVENTS = 160
+MAX_HISTORY_EVENTS = 120
 """The default length of history, in events, after which a session's workflow continues as new."""
 
 
@@ -61,3 +61,8 @@ class SessionState(Wire):
     context_tokens: int = 0
     last_error: ErrorInfo | None = None
     stream: WorkflowStreamState | None = None
+
+    @property
+    def tip_apart(self) -> str | None:
+        """The tip, where it is not the leaf."""
+        return self.tip_id if self.tip_id != self.leaf_id else None

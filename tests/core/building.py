@@ -79,7 +79,9 @@ def interrupted(call_id: str, name: str = "look") -> Message:
 
 
 def line_of(**keys: Any) -> bytes:
-    return json.dumps({"type": "message", "id": "e1", **keys}).encode()
+    """The line of a message entry, unless the keys say otherwise."""
+    header = {"type": "message", "id": "e1", "created_at": "2026-11-29T12:00:00Z"}
+    return json.dumps({**header, **keys}).encode()
 
 
 def decoded(**keys: Any) -> Entry:

@@ -45,6 +45,7 @@ from perdure.usage import Cost, Usage
 from tests.core.building import decoded, line_of, message_line
 from tests.core.strategies import any_text, entries, json_values
 
+MORNING = Timestamp.parse("2026-11-29T12:00:00Z")
 NOON = Timestamp.parse("2026-11-29T12:00:00.000000001+05:30")
 
 
@@ -259,6 +260,8 @@ def test_blocks_have_the_keys_and_the_order_of_the_format(content: Any, written:
         message_line(usage={"input": 2**63}),
         message_line(usage={"cost": {"input": "1"}}),
         message_line(usage={"cost": 1}),
+        message_line(usage={"cost": {"input": 10**400}}),
+        message_line(usage={"cost": {"input": True}}),
         message_line(tool_call_id=5),
         block(type=""),
         block(type=None),
@@ -325,23 +328,27 @@ def test_the_error_says_where_and_what() -> None:
             message_line(
                 role=None, content=None, usage=None, is_error=None, timestamp=None, error=None
             ),
-            MessageEntry(id="e1"),
+            MessageEntry(id="e1", created_at=MORNING),
         ),
         (
             message_line(
                 content=[{"type": "tool_call", "id": None, "arguments": None, "output": None}]
             ),
-            MessageEntry(id="e1", message=Message(role="user", content=[ToolCallBlock()])),
+            MessageEntry(
+                id="e1",
+                created_at=MORNING,
+                message=Message(role="user", content=[ToolCallBlock()]),
+            ),
         ),
         (
             message_line(content=[], usage={"input": None, "cost": {"output": None}}),
-            MessageEntry(id="e1", message=Message(role="user", usage=Usage())),
+            MessageEntry(id="e1", created_at=MORNING, message=Message(role="user", usage=Usage())),
         ),
         (
             line_of(type="compaction", summary=None, tokens_before=None),
-            CompactionEntry(id="e1"),
+            CompactionEntry(id="e1", created_at=MORNING),
         ),
-        (line_of(type="custom", kind=None), CustomEntry(id="e1")),
+        (line_of(type="custom", kind=None), CustomEntry(id="e1", created_at=MORNING)),
     ],
 )  # fmt: skip
 def test_a_null_of_a_known_key_means_that_it_is_absent(line: bytes, expected: Entry) -> None:
@@ -401,6 +408,19 @@ def test_unknown_keys_may_be_any_text(key: str, value: Any) -> None:
     entry = entry_from_json(wire)
     assert isinstance(entry, OpaqueEntry)
     assert entry.model_dump(mode="json") == wire
+
+
+@pytest.mark.parametrize("model", [MessageEntry, Message])
+def test_unknown_keys_may_have_the_names_of_attributes(model: type[MessageEntry | Message]) -> None:
+    odd = {name: [1] for name in ("self", "data", "context", *dir(model))}
+    message: dict[str, Any] = {"role": "user", "content": None}
+    wire: dict[str, Any] = {"type": "message", "id": "a", "created_at": "2026-11-29T12:00:00Z"}
+    wire["message"] = message
+    (wire if model is MessageEntry else message).update(odd)
+    entry = decode_entry(dumps_json(wire))
+    assert entry.model_dump(mode="json") == wire
+    assert entry == entry_from_json(wire)
+    assert loads_json(encode_entry(entry.model_copy(update={"id": "b"}))) == {**wire, "id": "b"}
 
 
 def test_entries_and_blocks_of_unknown_types_are_kept_and_shown_as_such() -> None:
@@ -523,11 +543,13 @@ def test_an_ephemeral_entry_is_never_written() -> None:
         encode_entry(ephemeral(decode_entry(message_line()).model_copy()))  # type: ignore[arg-type]
 
 
-def test_what_is_stored_is_not_ephemeral() -> None:
-    line = line_of(ephemeral=True, message={"role": "user"})
+@pytest.mark.parametrize("value", [True, "yes", None])
+@pytest.mark.parametrize("time", ["2026-11-29T12:00:00Z", None])
+def test_what_is_stored_is_not_ephemeral(value: Any, time: str | None) -> None:
+    line = line_of(ephemeral=value, created_at=time, message={"role": "user"}, x=1)
     entry = decode_entry(line)
     assert isinstance(entry, MessageEntry)
-    assert (entry.ephemeral, encode_entry(entry)) == (False, line)
+    assert (entry.ephemeral, entry.model_extra, encode_entry(entry)) == (False, {"x": 1}, line)
 
 
 def test_many_lines_are_read_at_once_and_the_error_counts_them() -> None:

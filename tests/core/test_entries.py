@@ -6,7 +6,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pydantic import Field, ValidationError, field_serializer, field_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    field_validator,
+)
+from pydantic.alias_generators import to_pascal
 
 from perdure import custom_entry
 from perdure.codec import decode_entry, encode_entry
@@ -66,6 +75,34 @@ def test_fields_may_have_another_name_in_the_log() -> None:
     assert (read, read.model_dump()["title"]) == (artifact, "Plan")
     assert read.model_dump(mode="json", by_alias=True)["Title"] == "Plan"
     assert read.model_dump(mode="json")["title"] == "Plan"
+
+
+def test_names_that_an_application_generates_are_not_for_the_header() -> None:
+    class Artifact(CustomEntry, kind="artifact"):
+        model_config = ConfigDict(alias_generator=to_pascal)
+
+        page_title: str
+
+    artifact = Artifact(id="a", parent_id="p", page_title="Plan")
+    line = encode_entry(artifact)
+    assert line.decode() == (
+        '{"PageTitle":"Plan","created_at":"0001-01-01T00:00:00Z","id":"a","kind":"artifact",'
+        '"parent_id":"p","type":"custom"}'
+    )
+    assert decode_entry(line) == artifact
+
+
+def test_fields_may_be_read_under_several_names() -> None:
+    class Artifact(CustomEntry, kind="artifact"):
+        title: str = Field(validation_alias=AliasChoices("Title", "heading"))
+
+    entry = decode_entry('{"type":"custom","kind":"artifact","heading":"Plan"}')
+    assert isinstance(entry, Artifact)
+    assert entry.title == "Plan"
+    with pytest.raises(EntryKindError, match="takes a name of the entry's own"):
+
+        class Greedy(CustomEntry, kind="greedy"):
+            title: str = Field(validation_alias=AliasChoices("title", "id"))
 
 
 def test_fields_are_written_as_pydantic_writes_them() -> None:
@@ -324,6 +361,12 @@ def test_constructors_refuse_what_does_not_fit() -> None:
             Message(**bad)
 
 
+def test_an_entry_of_no_known_form_is_refused() -> None:
+    for bad in ({"type": ["message"]}, {"type": 5}, {"id": 5}, "message", None):
+        with pytest.raises(ValidationError):
+            Entry.model_validate(bad)
+
+
 def test_models_are_frozen() -> None:
     entry = decode_entry('{"type":"message","id":"a"}')
     with pytest.raises(ValidationError, match="frozen"):
@@ -331,8 +374,6 @@ def test_models_are_frozen() -> None:
 
 
 def test_an_entry_of_any_type_is_a_field_of_other_models() -> None:
-    from pydantic import BaseModel
-
     class Receipt(BaseModel):
         entries: list[Entry]
 

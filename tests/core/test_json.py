@@ -151,9 +151,14 @@ def test_ten_thousand_levels_are_read_and_written_and_one_more_is_not(
         dumps_json([value])
 
 
-def test_scalars_may_stand_on_the_deepest_level() -> None:
+def test_scalars_may_stand_on_the_deepest_level_and_not_below_it() -> None:
     text = "[" * MAX_DEPTH + '1.5,"x",null' + "]" * MAX_DEPTH
-    assert dumps_json(loads_json(text)).decode() == text
+    value = loads_json(text)
+    assert dumps_json(value).decode() == text
+    with pytest.raises(JsonError, match="nesting"):
+        loads_json(f"[{text}]")
+    with pytest.raises(JsonError, match="nesting"):
+        dumps_json([value])
 
 
 def test_a_number_beyond_a_float_is_refused_unless_it_is_allowed() -> None:

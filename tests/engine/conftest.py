@@ -1,4 +1,4 @@
-"""A real Temporal server for the tests, and workers on queues of their own."""
+"""Workers on queues of their own, and the replay of what happened there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from temporalio.client import Client
 from temporalio.worker import Replayer
 
 from perdure import Agent, PerdurePlugin, Sessions
-from perdure.dev_server import DevServer, dev_server
+from perdure.dev_server import DevServer
 from perdure.stores import FileStore, MemoryStore
 from perdure.stores.contract import Store
 from perdure.worker import build_worker
@@ -29,12 +29,6 @@ async def replay_all(client: Client, task_queue: str) -> None:
         history = await handle.fetch_history()
         if any(event.event_type == EVENT_TYPE_WORKFLOW_TASK_COMPLETED for event in history.events):
             await replayer.replay_workflow(history)  # which waits for ever for a first step
-
-
-@pytest.fixture(scope="session")
-async def server() -> AsyncIterator[DevServer]:
-    async with dev_server() as running:
-        yield running
 
 
 @pytest.fixture

@@ -118,16 +118,17 @@ async def test_any_process_can_subscribe(serving: Serving, tmp_path: Path) -> No
     async with serving(echo(), max_history_events=12) as sessions:
         session = await sessions.open("subscribed", agent="agent")
         seen: list[str] = []
+        is_watching = asyncio.Event()
 
         async def watch() -> None:
             async for event in session.lifecycle():
                 seen.append(event.type)
+                is_watching.set()
                 if event.type == "session_forked":
                     return
 
         watching = asyncio.create_task(watch())
-        while "session_init" not in seen:
-            await asyncio.sleep(0.02)
+        await is_watching.wait()
         for word in ("one", "two", "three"):
             await (await session.run(word))
         await session.branch("")

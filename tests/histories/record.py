@@ -8,6 +8,7 @@ Each file is one run of one workflow, `<version>/<scenario>-<run>.json`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 import tempfile
@@ -18,7 +19,17 @@ from typing import Any
 
 from temporalio.client import Client
 
-from perdure import Agent, CustomEntry, PerdureError, Session, Sessions, ephemeral, text, tool
+from perdure import (
+    Agent,
+    CustomEntry,
+    PerdureError,
+    Session,
+    SessionClosedError,
+    Sessions,
+    ephemeral,
+    text,
+    tool,
+)
 from perdure.dev_server import dev_server
 from perdure.names import SESSION_WORKFLOW
 from perdure.testing import ScriptedModel, call
@@ -102,7 +113,11 @@ async def record(folder: Path) -> None:
             async with build_worker(client, agents=AGENTS, store=f"files:{store}"):
                 for name, (play, agent, limit) in SCENARIOS.items():
                     sessions = Sessions(client, f"files:{store}", max_history_events=limit)
-                    await play(await sessions.open(name, agent=agent))
+                    session = await sessions.open(name, agent=agent)
+                    await play(session)
+                    # A query is answered after the workflow task that is under way.
+                    with contextlib.suppress(SessionClosedError):
+                        await session.status()
             await _write(client, folder)
 
 

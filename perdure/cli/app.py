@@ -1,0 +1,128 @@
+"""The commands of `perdure` and their options. What a command does is in the module that it names,
+which is loaded when the command runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perdure.cli.failures import DEBUG_VARIABLE
+
+app = typer.Typer(
+    name="perdure",
+    help="Agent sessions that outlive their process: an append-only log, run by Temporal.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"perdure {installed_version('perdure')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Add the traceback to whatever fails.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version, and end."
+        ),
+    ] = False,
+) -> None:
+    """Agent sessions that outlive their process: an append-only log, run by Temporal."""
+    if debug:
+        os.environ[DEBUG_VARIABLE] = "1"
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows another; that is no reason to fail.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+@app.command()
+def worker(
+    agents: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="MODULE:ATTRIBUTE…",
+            help="Where the agents are, for example support:agent. Without any, PERDURE_AGENTS.",
+            show_default=False,
+        ),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STORE",
+            help="Where sessions are kept, for example files:./sessions. Otherwise PERDURE_STORE; "
+            "files:./sessions when that is not set either.",
+            show_default=False,
+        ),
+    ] = None,
+    task_queue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The task queue to poll. Otherwise PERDURE_TASK_QUEUE; perdure when that is not "
+            "set either.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Serve agents until told to stop.
+
+    Where Temporal is comes from the SDK's environment configuration (TEMPORAL_ADDRESS,
+    TEMPORAL_NAMESPACE, a profile, TLS, an API key). SIGTERM and Ctrl-C let running steps finish,
+    for up to half a minute; a second one does not.
+    """
+    from perdure.cli.worker import serve_agents
+
+    raise typer.Exit(serve_agents(agents or [], store=store, task_queue=task_queue))
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--dir",
+            metavar="DIR",
+            help="Where the demo keeps its log, database and journal.",
+        ),
+    ] = Path(".perdure/demo"),
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Talk to this model, for example openai:gpt-5.6-luna; `script` talks to none. "
+            "Otherwise a model of the provider whose API key is set, or the script.",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Leave the server, its UI and a worker up until Enter or ^C."),
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the outcome as JSON; the story goes to stderr."),
+    ] = False,
+) -> None:
+    """Watch a session run, die and resume, on a Temporal server of its own; no API key needed.
+
+    A demo that was interrupted goes on when it is started again; one that ended starts afresh.
+    """
+    from perdure.cli.demo import show_demo
+
+    raise typer.Exit(show_demo(folder, model=model, keep=keep, as_json=as_json))
