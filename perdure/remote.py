@@ -5,6 +5,7 @@ back.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -54,8 +55,14 @@ _BUSY = {
     RPCStatusCode.ABORTED,
     RPCStatusCode.DEADLINE_EXCEEDED,
 }
+_PATIENCE = 60.0
+_LONG_POLL = 15.0
+"""A call that took so many seconds was a long poll that ended without news, not a failure."""
+
 _WORKFLOW_ENDED = "AcceptedUpdateCompletedWorkflow"
 """The server's name for an update whose workflow ended under it."""
+
+_FIRST_PAUSE = 0.05
 
 _TASK_TIMEOUT = timedelta(seconds=5)
 
@@ -99,7 +106,7 @@ class RemoteSession:
 
         try:
             async with asyncio.timeout(answer_within):
-                return await _persist(start_and_open)
+                return await _reopened(start_and_open)
         except TimeoutError:
             raise ServerError(
                 f"no worker answered on task queue {self._task_queue!r} "
@@ -193,17 +200,30 @@ async def _raise_if_refused(handle: WorkflowUpdateHandle[Outcome]) -> None:
             raise told from None
 
 
+async def _reopened(open_it: Callable[[], Awaitable[T]]) -> T:
+    """Open, again while a workflow that is just ending is in the way."""
+    while True:
+        try:
+            return await _persist(open_it)
+        except SessionClosedError:
+            await asyncio.sleep(_FIRST_PAUSE)
+
+
 async def _persist(call: Callable[[], Awaitable[T]]) -> T:
     """Make a call, again while the server says "not now", and raise what it says otherwise as
     perdure's errors.
+
+    Raises ServerError when the server says so, or nothing, for a minute without a break.
     """
-    pause = 0.05
+    pause, patience = 0.05, _PATIENCE
     while True:
+        began = time.monotonic()
         try:
             return await call()
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
             if isinstance(error.__cause__, asyncio.CancelledError):
                 raise error.__cause__ from None
+            reason = "it did not answer in time"
         except WorkflowUpdateFailedError as error:
             raise _told_by_workflow(error) from None
         except (WorkflowQueryFailedError, WorkflowQueryRejectedError):
@@ -211,9 +231,15 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 raise _closed() from None
+            reason = error.message
             if error.status not in _BUSY:
-                raise ServerError(f"the Temporal server refused: {error.message}") from error
+                raise ServerError(f"the Temporal server refused: {reason}") from error
+        if time.monotonic() - began > _LONG_POLL:
+            pause, patience = 0.05, _PATIENCE  # it listened for long: it is there
+        if patience <= 0:
+            raise ServerError(f"the Temporal server is out of reach: {reason}")
         await asyncio.sleep(pause)
+        patience -= pause + time.monotonic() - began
         pause = min(2 * pause, 2.0)
 
 

@@ -72,10 +72,11 @@ class Commands:
         """What became of a command; "pending" when the workflow continues as new before it is
         done.
         """
-        await workflow.wait_condition(
-            lambda: self.inbox.outcome(command_id) is not None or self._is_leaving
-        )
-        outcome = self.inbox.outcome(command_id)
+        with self.inbox.awaiting(command_id):
+            await workflow.wait_condition(
+                lambda: self.inbox.outcome(command_id) is not None or self._is_leaving
+            )
+            outcome = self.inbox.outcome(command_id)
         if outcome is None:
             return Outcome(command_id=command_id, verb=verb, status="pending")
         if outcome.error is not None:
@@ -88,7 +89,7 @@ class Commands:
 
     def _cancel(self, command: CancelCommand) -> None:
         """Cancelling does not wait its turn: it is about what holds the turn up."""
-        run_id = command.run_id or self._run_in_progress()
+        run_id = self._run_in_progress() if command.run_id is None else command.run_id
         withdrawn = self.inbox.withdraw(run_id) if run_id else None
         if withdrawn is not None:
             self._settle(failure(withdrawn, CANCELLED))

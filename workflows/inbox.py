@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from perdure import names
+from perdure.codec import dumps_json
 from perdure.protocol import (
     MAX_COMMAND_BYTES,
     MAX_QUEUE,
@@ -29,6 +33,7 @@ class Inbox:
         waiting = [*state.inbox, *state.steering]
         self._sizes = {command.command_id: len(command.to_json()) for command in waiting}
         self._bytes = sum(self._sizes.values())
+        self._awaited: list[str] = []
         self.doing: QueuedCommand | None = None
 
     @property
@@ -53,7 +58,7 @@ class Inbox:
         size = len(command.to_json())
         if size > MAX_COMMAND_BYTES:
             return _full(f"the command is {size:,} bytes, {MAX_COMMAND_BYTES:,} are the most")
-        if size + self._bytes > MAX_COMMAND_BYTES:
+        if size + self._bytes + self._bytes_in_use() > MAX_COMMAND_BYTES:
             return _full(f"the commands that wait would be over {MAX_COMMAND_BYTES:,} bytes")
         return None
 
@@ -95,7 +100,13 @@ class Inbox:
         """A command is done: remember what became of it."""
         if self.doing is not None and self.doing.command_id == outcome.command_id:
             self.doing = None
-        self._state.outcomes = [*self._state.outcomes, outcome][-REMEMBERED_OUTCOMES:]
+        outcomes = [*self._state.outcomes, outcome]
+        old = len(outcomes) - REMEMBERED_OUTCOMES
+        self._state.outcomes = [
+            outcome
+            for place, outcome in enumerate(outcomes)
+            if place >= old or outcome.command_id in self._awaited
+        ]
         if outcome.error is not None:
             self._state.last_error = outcome.error
 
@@ -105,6 +116,15 @@ class Inbox:
             if outcome.command_id == command_id:
                 return outcome
         return None
+
+    @contextmanager
+    def awaiting(self, command_id: str) -> Iterator[None]:
+        """Keep the outcome of the command, however many others come after it."""
+        self._awaited.append(command_id)
+        try:
+            yield
+        finally:
+            self._awaited.remove(command_id)
 
     def knows(self, command_id: str) -> bool:
         """Whether the command waits, is being done, or was done recently."""
@@ -153,6 +173,13 @@ class Inbox:
                     return joined.digest
         outcome = self.outcome(command_id)
         return None if outcome is None else outcome.digest
+
+    def _bytes_in_use(self) -> int:
+        """What is carried of commands that no longer wait: the entries that live for the run."""
+        if isinstance(self.doing, RunCommand):
+            return len(self.doing.to_json())
+        active = self._state.active
+        return 0 if active is None or not active.ephemeral else len(dumps_json(active.ephemeral))
 
     def _note(self, command: QueuedCommand) -> None:
         size = len(command.to_json())

@@ -40,6 +40,10 @@ _PATIENCE_IN_A_RUN = 3
 """How many times more events there may be in the middle of a run: whoever waits for it has to ask
 again after a continue-as-new, which is dear."""
 
+_LEAST_TO_RENEW_WHEN_IDLE = 100
+"""Events below which an idle session does not continue as new: one with less history has hardly
+begun, and would only go round in circles."""
+
 
 @workflow.defn(name=names.SESSION_WORKFLOW, sandboxed=SANDBOXED)
 class SessionWorkflow:
@@ -52,6 +56,7 @@ class SessionWorkflow:
         self._lifecycle = Lifecycle(state, self._stream)
         self._commands = Commands(state, self._stream, self._lifecycle)
         self._fault: ErrorInfo | None = None
+        self._openings = 0
         receive_verbs(self._commands)
 
     @workflow.run
@@ -81,6 +86,7 @@ class SessionWorkflow:
             state.agent = command.agent
         if command.idle_timeout is not None:
             state.idle_timeout = command.idle_timeout
+        self._openings += 1
         created, state.created = state.created, False
         return Opened(
             session_id=state.session_id,
@@ -89,6 +95,11 @@ class SessionWorkflow:
             tip_id=state.tip_id,
             created=created,
         )
+
+    @open.validator
+    def _check_open(self, command: OpenCommand) -> None:
+        if self._commands.is_closing:
+            raise refused(CLOSED)
 
     @workflow.update(name=names.WAIT)
     async def wait(self, command: WaitCommand) -> Outcome:
@@ -147,14 +158,24 @@ class SessionWorkflow:
     async def _next_step(self) -> None:
         """Wait for something to do, and do one step of it; close when there was nothing for
         long.
+
+        Messages that leave nothing to do (refused ones, openings, the polls of subscribers) make
+        history longer too, so it may also have to be left behind.
         """
         commands = self._commands
+        openings = self._openings
         try:
             await workflow.wait_condition(
-                lambda: commands.is_ready, timeout=self._state.idle_timeout
+                lambda: (
+                    commands.is_ready
+                    or self._openings > openings
+                    or self._has_outgrown_history(_LEAST_TO_RENEW_WHEN_IDLE)
+                ),
+                timeout=self._state.idle_timeout,
             )
         except TimeoutError:
             commands.is_closing = not commands.is_ready
+        if not commands.is_ready:
             return
         self._stream.begin_step()
         await commands.next_step()
@@ -162,9 +183,9 @@ class SessionWorkflow:
             # An activity that was cancelled along with the workflow has told only its caller.
             raise asyncio.CancelledError
 
-    def _has_outgrown_history(self) -> bool:
+    def _has_outgrown_history(self, at_least: int = 0) -> bool:
         info = workflow.info()
-        limit = self._state.max_history_events
+        limit = max(self._state.max_history_events, at_least)
         if self._state.active is not None:
             limit *= _PATIENCE_IN_A_RUN
         return (

@@ -6,6 +6,7 @@ from temporalio import workflow
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from perdure import names
+from perdure.errors import InvalidSessionIdError
 from perdure.protocol import (
     BranchCommand,
     CopiedPath,
@@ -17,7 +18,7 @@ from perdure.protocol import (
     LifecycleEvent,
     SessionState,
 )
-from perdure.session_id import workflow_id
+from perdure.session_id import check_session_id, workflow_id
 from perdure.workflows.failures import CommandFailed
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.timing import COPYING, LOADING
@@ -43,8 +44,14 @@ async def branch(command: BranchCommand, state: SessionState, lifecycle: Lifecyc
 async def fork(command: ForkCommand, state: SessionState, lifecycle: Lifecycle) -> None:
     """Copy the path into a new session and start its workflow, which then is on its own.
 
-    Raises CommandFailed when the ID is taken or there is no path to copy; then nothing changed.
+    Raises CommandFailed when the ID is none or taken, or there is no path to copy; then nothing
+    changed.
     """
+    try:
+        check_session_id(command.session_id)
+    except InvalidSessionIdError as error:
+        reason = ErrorInfo(type=type(error).__name__, message=str(error))
+        raise CommandFailed(reason) from None
     leaf_id = state.leaf_id if command.at is None else command.at
     await _require_entry(state, leaf_id)
     if not leaf_id:

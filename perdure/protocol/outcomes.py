@@ -9,7 +9,6 @@ from pydantic import AfterValidator
 from perdure.usage import Usage
 from perdure.wire import Wire
 
-
 MAX_ERROR_LENGTH = 2_000
 """Characters of an error's message that are passed on. A session remembers the errors of many
 commands, and what it remembers must fit through a continue-as-new."""
