@@ -54,7 +54,11 @@ _BUSY = {
     RPCStatusCode.UNAVAILABLE,
     RPCStatusCode.ABORTED,
     RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.FAILED_PRECONDITION,
 }
+"""What the server says when a call may succeed soon. The last one is for an update whose workflow
+task was done again, because many signals arrived meanwhile."""
+
 _PATIENCE = 60.0
 _LONG_POLL = 15.0
 """A call that took so many seconds was a long poll that ended without news, not a failure."""
@@ -215,7 +219,7 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
 
     Raises ServerError when the server says so, or nothing, for a minute without a break.
     """
-    pause, patience = 0.05, _PATIENCE
+    pause, patience = _FIRST_PAUSE, _PATIENCE
     while True:
         began = time.monotonic()
         try:
@@ -235,7 +239,7 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
             if error.status not in _BUSY:
                 raise ServerError(f"the Temporal server refused: {reason}") from error
         if time.monotonic() - began > _LONG_POLL:
-            pause, patience = 0.05, _PATIENCE  # it listened for long: it is there
+            pause, patience = _FIRST_PAUSE, _PATIENCE  # it listened for long: it is there
         if patience <= 0:
             raise ServerError(f"the Temporal server is out of reach: {reason}")
         await asyncio.sleep(pause)

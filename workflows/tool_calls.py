@@ -10,11 +10,9 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from perdure import names
 from perdure.protocol import ActiveRun, MessageJson, PlannedCall, RunTool, ToolReply
+from perdure.repair import INTERRUPTED
 from perdure.workflows.summaries import tool_summary
 from perdure.workflows.timing import tool_timing
-
-INTERRUPTED = "tool execution interrupted"
-"""What the model reads when a tool's worker died, or the run was cancelled under it."""
 
 
 class ToolCalls:

@@ -21,7 +21,7 @@ from perdure import (
 from perdure.activities.forks import ForkActivities
 from perdure.activities.heartbeats import Heart
 from perdure.dev_server import DevServer
-from perdure.protocol import CopyPath
+from perdure.protocol import CopiedPath, CopyPath
 from perdure.stores import FileStore, MemoryStore
 from perdure.transcript_cache import Transcripts
 from tests.engine.agents import echo, texts
@@ -175,7 +175,7 @@ async def test_a_fork_that_dies_half_way_is_completed_by_its_retry(
 
 async def _attempt(
     number: int, server: DevServer, fork: ForkActivities, request: CopyPath
-) -> object:
+) -> CopiedPath:
     environment = ActivityEnvironment(client=server.client)
     environment.info = dataclasses.replace(environment.info, attempt=number)
     return await environment.run(fork.copy_path, request)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from perdure import Agent, SessionBusyError, ephemeral, tool
+from perdure import Agent, Message, SessionBusyError, ephemeral, tool
 from perdure.models.scripted import ScriptedModel, call
 from tests.engine.agents import shape, texts
 from tests.engine.conftest import Serving
@@ -66,7 +67,7 @@ async def test_steering_that_comes_during_the_last_call_is_answered_too(serving:
     """The run goes on until whoever joined it has been heard."""
     is_asked, may_answer = asyncio.Event(), asyncio.Event()
 
-    async def first(messages: list[object]) -> str:
+    async def first(messages: Sequence[Message]) -> str:
         is_asked.set()
         await may_answer.wait()
         return "first"

@@ -13,6 +13,7 @@ TEMPORAL_SIDE = (
     "perdure.client",
     "perdure.demo",
     "perdure.dev_server",
+    "perdure.lifecycle",
     "perdure.local",
     "perdure.plugin",
     "perdure.protocol",
