@@ -9,9 +9,9 @@ integers of any size.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_jsonable_python
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
@@ -34,18 +34,30 @@ class _RawJson(TransferTypeConverter["Wire", RawValue]):
         return type_hint.from_json(value.payload.data)
 
 
+T = TypeVar("T")
+
+
+def always(default: T) -> T:
+    """A field with this default that is sent also when it has it."""
+    field: T = Field(default_factory=lambda: default)
+    return field
+
+
 @transfer_type_convertible(_RawJson)
 class Wire(BaseModel):
     """One message between client, workflow and activities.
 
     Fields are only ever added, each with a default that means "as before", so that old and new
-    processes understand each other; a field that the reader does not know is ignored.
+    processes understand each other; a field that the reader does not know is ignored. A default
+    never changes, because it is not sent; `always` is for the field whose default may.
     """
 
     model_config = ConfigDict(extra="ignore")
 
     def to_json(self) -> bytes:
-        """The message as the bytes of one JSON object."""
+        """The message as the bytes of one JSON object. What is as it would be anyway is left out:
+        each byte is history.
+        """
         return dumps_json(_plain(self))
 
     @classmethod
@@ -63,14 +75,20 @@ class Wire(BaseModel):
 
 
 def _plain(value: Any) -> Any:
-    """A message as plain values; fields that are None are left out.
+    """A message as plain values, without what is None or the default.
 
     The dictionaries in a message are JSON already. They are passed on untouched, because they may
     be nested more deeply than pydantic's serializer goes.
     """
     if isinstance(value, Wire):
-        fields = ((name, getattr(value, name)) for name in type(value).model_fields)
-        return {name: _plain(field) for name, field in fields if field is not None}
+        fields = (
+            (name, getattr(value, name), info) for name, info in type(value).model_fields.items()
+        )
+        return {
+            name: _plain(field)
+            for name, field, info in fields
+            if field is not None and (info.is_required() or field != info.default)
+        }
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value if isinstance(value, dict) else to_jsonable_python(value)

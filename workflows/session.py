@@ -52,7 +52,7 @@ class SessionWorkflow:
     @workflow.init
     def __init__(self, state: SessionState) -> None:
         self._state = state
-        self._stream = SessionStream(WorkflowStream(prior_state=state.stream), state.stream)
+        self._stream = SessionStream(WorkflowStream(prior_state=state.stream), state)
         self._lifecycle = Lifecycle(state, self._stream)
         self._commands = Commands(state, self._stream, self._lifecycle)
         self._fault: ErrorInfo | None = None

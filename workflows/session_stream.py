@@ -5,19 +5,18 @@ until the workflow continues as new.
 from __future__ import annotations
 
 from collections import deque
-from datetime import datetime, timedelta
 
 from temporalio import workflow
 from temporalio.contrib.workflow_streams import WorkflowStream, WorkflowStreamState
 
 from perdure.names import LIFECYCLE_TOPIC, run_topic
-from perdure.protocol import EventRecord, LifecycleEvent
+from perdure.protocol import EventMark, EventRecord, LifecycleEvent, SessionState
 from perdure.wire import Wire
 
 _KEPT_BYTES = 1_000_000
 _CARRIED_BYTES = 16_000
-_LOOKED_FOR = timedelta(seconds=2)
-"""How long a lifecycle event is kept for subscribers who are between two polls, at least."""
+_BETWEEN_POLLS = 0.5
+"""Seconds for which a lifecycle event is kept at least, for whoever is between two polls."""
 
 
 class SessionStream:
@@ -25,16 +24,15 @@ class SessionStream:
     store.
     """
 
-    def __init__(self, stream: WorkflowStream, prior: WorkflowStreamState | None) -> None:
+    def __init__(self, stream: WorkflowStream, state: SessionState) -> None:
+        prior = state.stream
         self._stream = stream
         self._offset = prior.base_offset if prior else 0
         self._sizes = deque(len(item.data) for item in prior.log) if prior else deque[int]()
         self._bytes = sum(self._sizes)
         self._fresh_from = self._end()
-        self._lifecycle: deque[tuple[int, datetime]] = deque(maxlen=64)
-        for place, item in enumerate(prior.log if prior else (), self._offset):
-            if item.topic == LIFECYCLE_TOPIC:
-                self._lifecycle.append((place, workflow.now()))
+        self._state = state
+        self._recent = state.recent_events
 
     def publish(self, events: list[EventRecord]) -> None:
         """Make events visible to subscribers; whatever they report is stored already."""
@@ -43,7 +41,7 @@ class SessionStream:
 
     def publish_lifecycle(self, event: LifecycleEvent) -> None:
         """Make an event visible that belongs to no run."""
-        self._lifecycle.append((self._end(), workflow.now()))
+        self._recent.append(EventMark(offset=self._end(), at=workflow.time()))
         self._publish(LIFECYCLE_TOPIC, event)
 
     def begin_step(self) -> None:
@@ -51,17 +49,18 @@ class SessionStream:
         self._fresh_from = self._end()
 
     def carry(self) -> WorkflowStreamState:
-        """What the next run of the workflow starts with: the place in the stream, the events of the
-        last step, and recent lifecycle events, within bounds.
+        """What the next run of the workflow starts with: the place in the stream, recent lifecycle
+        events, and, within bounds, of a run in progress its last step, of one that is over its end.
 
         What is carried is written into history twice, at every continue-as-new, so it is little. A
         subscriber to a run who missed an event sees the gap at the next one, or at the end of the
         run, and reads it from the store.
         """
-        since = workflow.now() - _LOOKED_FOR
-        recent = [place for place, at in self._lifecycle if at >= since]
-        first = max(min([self._fresh_from, *recent]), self._offset)
-        self._drop(first - self._offset)
+        since = workflow.time() - _BETWEEN_POLLS
+        self._recent[:] = [mark for mark in self._recent if mark.at >= since]
+        unseen = self._end() - 1 if self._state.active is None else self._fresh_from
+        first = min([unseen, *(mark.offset for mark in self._recent)])
+        self._drop(max(first - self._offset, 0))
         while self._bytes > _CARRIED_BYTES:
             self._drop(1)
         return self._stream.get_state()

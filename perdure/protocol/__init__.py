@@ -47,6 +47,7 @@ from perdure.protocol.outcomes import Doing, ErrorInfo, Opened, Outcome, Session
 from perdure.protocol.state import (
     MAX_HISTORY_EVENTS,
     ActiveRun,
+    EventMark,
     SessionState,
 )
 
@@ -70,6 +71,7 @@ __all__ = [
     "Doing",
     "EntryJson",
     "ErrorInfo",
+    "EventMark",
     "EventRecord",
     "FindEntry",
     "ForkCommand",

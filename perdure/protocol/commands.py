@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from perdure.wire import Wire
+from perdure.wire import Wire, always
 
 EntryJson = dict[str, Any]
 """An entry's line as a JSON object. On its way to a run it may carry `"ephemeral": true`, which is
@@ -83,7 +83,7 @@ class RunCommand(Command):
 
     bare: ClassVar[str] = "entries"
 
-    verb: Literal["run"] = "run"
+    verb: Literal["run"] = always("run")
     entries: list[EntryJson] = []
     when_busy: WhenBusy = "queue"
 
@@ -98,7 +98,7 @@ class AppendCommand(Command):
 
     bare: ClassVar[str] = "entries"
 
-    verb: Literal["append"] = "append"
+    verb: Literal["append"] = always("append")
     entries: list[EntryJson]
 
     @model_validator(mode="before")
@@ -112,7 +112,7 @@ class BranchCommand(Command):
 
     bare: ClassVar[str] = "entry_id"
 
-    verb: Literal["branch"] = "branch"
+    verb: Literal["branch"] = always("branch")
     entry_id: str
 
 
@@ -121,7 +121,7 @@ class ForkCommand(Command):
 
     bare: ClassVar[str] = "session_id"
 
-    verb: Literal["fork"] = "fork"
+    verb: Literal["fork"] = always("fork")
     session_id: str
     at: str | None = None
 
@@ -133,7 +133,7 @@ class CompactCommand(Command):
 
     bare: ClassVar[str] = "keep_turns"
 
-    verb: Literal["compact"] = "compact"
+    verb: Literal["compact"] = always("compact")
     keep_turns: int = Field(default=0, ge=0, strict=True)
     prompt: str | None = None
 
@@ -143,7 +143,7 @@ class CancelCommand(Command):
 
     bare: ClassVar[str] = "run_id"
 
-    verb: Literal["cancel"] = "cancel"
+    verb: Literal["cancel"] = always("cancel")
     run_id: str | None = None
 
 
@@ -152,7 +152,7 @@ class ApproveCommand(Command):
 
     bare: ClassVar[str] = "tool_call_id"
 
-    verb: Literal["approve"] = "approve"
+    verb: Literal["approve"] = always("approve")
     tool_call_id: str
     approved: bool = True
     reason: str | None = None
@@ -163,7 +163,7 @@ class CloseCommand(Command):
     resumes it.
     """
 
-    verb: Literal["close"] = "close"
+    verb: Literal["close"] = always("close")
 
 
 QueuedCommand = Annotated[

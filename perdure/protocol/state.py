@@ -7,7 +7,7 @@ from temporalio.contrib.workflow_streams import WorkflowStreamState
 from perdure.protocol.commands import EntryJson, QueuedCommand, RunCommand
 from perdure.protocol.outcomes import ErrorInfo, Outcome
 from perdure.usage import Usage
-from perdure.wire import Wire
+from perdure.wire import Wire, always
 
 MAX_HISTORY_EVENTS = 120
 """The default length of history, in events, after which a session's workflow continues as new."""
@@ -32,6 +32,13 @@ class ActiveRun(Wire):
     joined: list[Outcome] = []
 
 
+class EventMark(Wire):
+    """Where a lifecycle event stands in the stream, and when it was published (seconds)."""
+
+    offset: int
+    at: float
+
+
 class SessionState(Wire):
     """Everything that a session's workflow carries from one run of it to the next; bounded.
 
@@ -44,7 +51,7 @@ class SessionState(Wire):
 
     session_id: str
     instance: str = ""
-    max_history_events: int = MAX_HISTORY_EVENTS
+    max_history_events: int = always(MAX_HISTORY_EVENTS)
     idle_timeout: float | None = None
     agent: str | None = None
     opened: bool = False
@@ -61,6 +68,7 @@ class SessionState(Wire):
     context_tokens: int = 0
     last_error: ErrorInfo | None = None
     stream: WorkflowStreamState | None = None
+    recent_events: list[EventMark] = []
 
     @property
     def tip_apart(self) -> str | None:
