@@ -22,6 +22,8 @@ REMEMBERED_OUTCOMES = 24
 """Outcomes that a session remembers: so far back is a command that is sent again recognized. They
 are carried over every continue-as-new, so each costs history for ever."""
 
+_MOST_OWED = 64
+
 _SHOWN = 20
 
 
@@ -105,7 +107,7 @@ class Inbox:
         self._state.outcomes = [
             outcome
             for place, outcome in enumerate(outcomes)
-            if place >= old or outcome.command_id in self._awaited
+            if place >= old or outcome.command_id in (*self._awaited, *self._state.owed)
         ]
         if outcome.error is not None:
             self._state.last_error = outcome.error
@@ -119,12 +121,20 @@ class Inbox:
 
     @contextmanager
     def awaiting(self, command_id: str) -> Iterator[None]:
-        """Keep the outcome of the command, however many others come after it."""
+        """Keep the outcome of the command, however many others come after it.
+
+        Who leaves without it is owed it, and may ask again in the next run of the workflow, which
+        may take a while: the server is busy, and other commands are done meanwhile.
+        """
         self._awaited.append(command_id)
         try:
             yield
         finally:
             self._awaited.remove(command_id)
+            owed = [other for other in self._state.owed if other != command_id]
+            if self.outcome(command_id) is None:
+                owed.append(command_id)
+            self._state.owed = owed[-_MOST_OWED:]
 
     def knows(self, command_id: str) -> bool:
         """Whether the command waits, is being done, or was done recently."""

@@ -14,7 +14,8 @@ from perdure.protocol import EventMark, EventRecord, LifecycleEvent, SessionStat
 from perdure.wire import Wire
 
 _KEPT_BYTES = 1_000_000
-_CARRIED_BYTES = 16_000
+_CARRIED_IN_A_RUN = 16_000
+_CARRIED_BETWEEN_RUNS = 4_000
 _BETWEEN_POLLS = 0.5
 """Seconds for which a lifecycle event is kept at least, for whoever is between two polls."""
 
@@ -58,10 +59,12 @@ class SessionStream:
         """
         since = workflow.time() - _BETWEEN_POLLS
         self._recent[:] = [mark for mark in self._recent if mark.at >= since]
-        unseen = self._end() - 1 if self._state.active is None else self._fresh_from
+        is_running = self._state.active is not None
+        limit = _CARRIED_IN_A_RUN if is_running else _CARRIED_BETWEEN_RUNS
+        unseen = self._fresh_from if is_running else self._end() - 1
         first = min([unseen, *(mark.offset for mark in self._recent)])
         self._drop(max(first - self._offset, 0))
-        while self._bytes > _CARRIED_BYTES:
+        while self._bytes > limit:
             self._drop(1)
         return self._stream.get_state()
 
