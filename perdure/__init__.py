@@ -69,11 +69,11 @@ from perdure.tree import TreeNode
 from perdure.usage import Usage
 
 if TYPE_CHECKING:
-    from perdure.local import local
+    from perdure.in_process import local
     from perdure.plugin import PerdurePlugin
 
 # These bring the worker with them, and with it the workflow: a client has no use for either.
-_WORKER_SIDE = {"PerdurePlugin": "perdure.plugin", "local": "perdure.local"}
+_WORKER_SIDE = {"PerdurePlugin": "perdure.plugin", "local": "perdure.in_process"}
 
 __all__ = [
     "Agent",

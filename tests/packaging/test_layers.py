@@ -13,7 +13,7 @@ TEMPORAL_SIDE = (
     "perdure.client",
     "perdure.demo",
     "perdure.dev_server",
-    "perdure.local",
+    "perdure.in_process",
     "perdure.plugin",
     "perdure.protocol",
     "perdure.remote",
