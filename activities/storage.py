@@ -8,18 +8,16 @@ from perdure import names
 from perdure.activities.agents import AgentRegistry, model_of
 from perdure.activities.failures import as_failure
 from perdure.codec import entry_from_json
-from perdure.entries import Entry
 from perdure.errors import PerdureError, SessionExistsError, SessionNotFoundError
 from perdure.protocol import (
     AppendEntries,
-    EntryJson,
     LoadedSession,
     OpenSession,
     RunPlan,
     StartRun,
 )
 from perdure.stores.contract import Store
-from perdure.transcript import Transcript
+from perdure.transcript_cache import Transcripts
 
 
 class StoreActivities:
@@ -27,9 +25,10 @@ class StoreActivities:
     nothing twice.
     """
 
-    def __init__(self, store: Store, agents: AgentRegistry) -> None:
+    def __init__(self, store: Store, agents: AgentRegistry, transcripts: Transcripts) -> None:
         self._store = store
         self._agents = agents
+        self._transcripts = transcripts
 
     @activity.defn(name=names.OPEN_SESSION)
     async def open_session(self, request: OpenSession) -> LoadedSession:
@@ -43,14 +42,17 @@ class StoreActivities:
 
     async def _open(self, session_id: str) -> LoadedSession:
         try:
-            return _resumed(await self._store.load_entries(session_id))
+            return await self._resumed(session_id)
         except SessionNotFoundError:
             pass
         try:
             await self._store.create_session(session_id)
         except SessionExistsError:
-            return _resumed(await self._store.load_entries(session_id))
+            return await self._resumed(session_id)
         return LoadedSession(created=True)
+
+    async def _resumed(self, session_id: str) -> LoadedSession:
+        return LoadedSession(leaf_id=(await self._transcripts.latest(session_id)).leaf_id)
 
     @activity.defn(name=names.APPEND_ENTRIES)
     async def append_entries(self, request: AppendEntries) -> None:
@@ -58,7 +60,7 @@ class StoreActivities:
         no-op.
         """
         try:
-            await self._store.append_entries(request.session_id, _entries(request.entries))
+            await self._append(request)
         except PerdureError as error:
             raise as_failure(error) from None
 
@@ -68,15 +70,12 @@ class StoreActivities:
         try:
             agent = self._agents.find(request.agent or "")
             model = model_of(agent)
-            await self._store.append_entries(request.session_id, _entries(request.entries))
+            await self._append(request)
         except PerdureError as error:
             raise as_failure(error) from None
         return RunPlan(model=model.name, max_turns=agent.max_turns)
 
-
-def _resumed(entries: list[Entry]) -> LoadedSession:
-    return LoadedSession(leaf_id=Transcript(entries).leaf_id)
-
-
-def _entries(entries: list[EntryJson]) -> list[Entry]:
-    return [entry_from_json(entry) for entry in entries]
+    async def _append(self, request: AppendEntries) -> None:
+        entries = [entry_from_json(entry) for entry in request.entries]
+        await self._store.append_entries(request.session_id, entries)
+        self._transcripts.add(request.session_id, entries)

@@ -40,7 +40,7 @@ class PerdurePlugin(SimplePlugin):
         registry = AgentRegistry(agents)
         transcripts = Transcripts(store)
         self._heart = Heart()
-        storage = StoreActivities(store, registry)
+        storage = StoreActivities(store, registry, transcripts)
         model = ModelActivities(registry, transcripts, self._heart)
         tools = ToolActivities(registry, self._heart)
         super().__init__(

@@ -27,7 +27,7 @@ class _RawJson(TransferTypeConverter["Wire", RawValue]):
     transfer_type = RawValue
 
     def to_transfer_type(self, value: Wire) -> RawValue:
-        return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=value.to_json()))
+        return RawValue(value.to_payload())
 
     def from_transfer_type(self, value: RawValue, type_hint: type[Wire]) -> Wire:
         return type_hint.from_json(value.payload.data)
@@ -46,6 +46,10 @@ class Wire(BaseModel):
     def to_json(self) -> bytes:
         """The message as the bytes of one JSON object."""
         return dumps_json(self.model_dump(mode="json", exclude_none=True))
+
+    def to_payload(self) -> Payload:
+        """The message as what every data converter makes of it."""
+        return Payload(metadata={"encoding": b"json/plain"}, data=self.to_json())
 
     @classmethod
     def from_json(cls, data: bytes) -> Wire:

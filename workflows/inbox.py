@@ -22,7 +22,6 @@ class Inbox:
 
     def __init__(self, state: SessionState) -> None:
         self._state = state
-        self._sizes = {command.command_id: len(command.to_json()) for command in state.inbox}
         self.doing: QueuedCommand | None = None
 
     @property
@@ -39,7 +38,7 @@ class Inbox:
         size = len(command.to_json())
         if size > MAX_COMMAND_BYTES:
             return f"the command is {size:,} bytes, {MAX_COMMAND_BYTES:,} are the most"
-        if size + sum(self._sizes.values()) > MAX_COMMAND_BYTES:
+        if size + sum(len(each.to_json()) for each in self._state.inbox) > MAX_COMMAND_BYTES:
             return (
                 f"the commands that wait would be over {MAX_COMMAND_BYTES:,} bytes; "
                 "send it again later"
@@ -49,13 +48,11 @@ class Inbox:
     def put(self, command: QueuedCommand) -> None:
         """Queue a command, once."""
         if not self.knows(command.command_id):
-            self._sizes[command.command_id] = len(command.to_json())
             self._state.inbox.append(command)
 
     def take(self) -> QueuedCommand:
         """The command that is next."""
         command = self._state.inbox.pop(0)
-        self._sizes.pop(command.command_id, None)
         self.doing = command
         return command
 
@@ -77,7 +74,7 @@ class Inbox:
         """Whether the command waits, is being done, or was done recently."""
         active = self._state.active
         return (
-            command_id in self._sizes
+            any(waiting.command_id == command_id for waiting in self._state.inbox)
             or (self.doing is not None and self.doing.command_id == command_id)
             or (active is not None and active.run_id == command_id)
             or self.outcome(command_id) is not None

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import deque
 
-from temporalio import workflow
 from temporalio.contrib.workflow_streams import WorkflowStream, WorkflowStreamState
 
 from perdure.names import run_topic
@@ -28,9 +27,8 @@ class RunStream:
 
     def publish(self, events: list[EventRecord]) -> None:
         """Make events visible to subscribers; whatever they report is stored already."""
-        converter = workflow.payload_converter()
         for event in events:
-            payload = converter.to_payload(event)
+            payload = event.to_payload()
             self._stream.topic(run_topic(event.run_id)).publish(payload)
             size = payload.ByteSize() * 4 // 3
             self._sizes.append(size)
