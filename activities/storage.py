@@ -8,11 +8,9 @@ from perdure import names
 from perdure.activities.agents import AgentRegistry, model_of
 from perdure.activities.failures import as_failure
 from perdure.codec import entry_from_json
-from perdure.entries import Entry
 from perdure.errors import PerdureError, SessionExistsError, SessionNotFoundError
 from perdure.protocol import (
     AppendEntries,
-    EntryJson,
     FindEntry,
     FoundEntry,
     LoadedSession,
@@ -21,7 +19,6 @@ from perdure.protocol import (
     StartRun,
 )
 from perdure.stores.contract import Store
-from perdure.transcript import Transcript
 from perdure.transcript_cache import Transcripts
 
 
@@ -47,14 +44,17 @@ class StoreActivities:
 
     async def _open(self, session_id: str) -> LoadedSession:
         try:
-            return _resumed(await self._store.load_entries(session_id))
+            return await self._resumed(session_id)
         except SessionNotFoundError:
             pass
         try:
             await self._store.create_session(session_id)
         except SessionExistsError:
-            return _resumed(await self._store.load_entries(session_id))
+            return await self._resumed(session_id)
         return LoadedSession(created=True)
+
+    async def _resumed(self, session_id: str) -> LoadedSession:
+        return LoadedSession(leaf_id=(await self._transcripts.latest(session_id)).leaf_id)
 
     @activity.defn(name=names.FIND_ENTRY)
     async def find_entry(self, request: FindEntry) -> FoundEntry:
@@ -73,7 +73,7 @@ class StoreActivities:
         no-op.
         """
         try:
-            await self._store.append_entries(request.session_id, _entries(request.entries))
+            await self._append(request)
         except PerdureError as error:
             raise as_failure(error) from None
 
@@ -83,7 +83,7 @@ class StoreActivities:
         try:
             agent = self._agents.find(request.agent or "")
             model = model_of(agent)
-            await self._store.append_entries(request.session_id, _entries(request.entries))
+            await self._append(request)
         except PerdureError as error:
             raise as_failure(error) from None
         return RunPlan(
@@ -92,10 +92,7 @@ class StoreActivities:
             compact_at_tokens=agent.compact_at_tokens,
         )
 
-
-def _resumed(entries: list[Entry]) -> LoadedSession:
-    return LoadedSession(leaf_id=Transcript(entries).leaf_id)
-
-
-def _entries(entries: list[EntryJson]) -> list[Entry]:
-    return [entry_from_json(entry) for entry in entries]
+    async def _append(self, request: AppendEntries) -> None:
+        entries = [entry_from_json(entry) for entry in request.entries]
+        await self._store.append_entries(request.session_id, entries)
+        self._transcripts.add(request.session_id, entries)

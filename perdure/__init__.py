@@ -54,8 +54,8 @@ if TYPE_CHECKING:
         UnknownAgentError,
         UnknownCommandError,
     )
+    from perdure.in_process import local
     from perdure.lifecycle import SessionEvent
-    from perdure.local import local
     from perdure.messages import (
         ContentBlock,
         FileBlock,
@@ -190,7 +190,7 @@ _HOMES = {
     "UnknownAgentError": "perdure.errors",
     "UnknownCommandError": "perdure.errors",
     "SessionEvent": "perdure.lifecycle",
-    "local": "perdure.local",
+    "local": "perdure.in_process",
     "ContentBlock": "perdure.messages",
     "FileBlock": "perdure.messages",
     "ImageBlock": "perdure.messages",

@@ -8,7 +8,9 @@ store.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
+from perdure.codec import decode_entry, encode_entry
 from perdure.entries import Entry
 from perdure.stores.contract import Store
 from perdure.transcript import Transcript
@@ -25,6 +27,8 @@ class Transcripts:
         self._store = store
         self._max_bytes = max_bytes
         self._kept: OrderedDict[str, Transcript] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        self._size = 0
 
     async def holding(self, session_id: str, leaf_id: str) -> Transcript:
         """A transcript of the session in which the leaf is found, if the store has it."""
@@ -41,21 +45,39 @@ class Transcripts:
         self._keep(session_id, transcript)
         return transcript
 
+    def add(self, session_id: str, entries: Sequence[Entry]) -> None:
+        """Take note of entries that the store has just taken, so that it need not be asked.
+
+        What others appended meanwhile is not here then; no path to the new leaf misses it. Where
+        the parent of the entries is not known, nothing is noted.
+        """
+        kept = self._kept.get(session_id)
+        if kept is None or not entries or entries[0].parent_id not in kept:
+            return
+        # As what is read from a line takes itself apart only when it is used, it is smaller.
+        kept.extend([decode_entry(encode_entry(new)) for new in entries if new.id not in kept])
+        self._keep(session_id, kept)
+
     def _keep(self, session_id: str, transcript: Transcript) -> None:
         self._kept[session_id] = transcript
         self._kept.move_to_end(session_id)
-        total = sum(kept.size_bytes for kept in self._kept.values())
-        while total > self._max_bytes and len(self._kept) > 1:
-            _, dropped = self._kept.popitem(last=False)
-            total -= dropped.size_bytes
+        self._size += transcript.size_bytes - self._sizes.get(session_id, 0)
+        self._sizes[session_id] = transcript.size_bytes
+        while self._size > self._max_bytes and len(self._kept) > 1:
+            dropped, _ = self._kept.popitem(last=False)
+            self._size -= self._sizes.pop(dropped)
 
 
 def _brought_up_to_date(kept: Transcript | None, entries: list[Entry]) -> Transcript:
-    """Indexing a long log takes a while; a store that hands out the same entries again saves it."""
+    """The transcript of a whole log. One that was kept goes on where it is the log's beginning:
+    indexing a long log takes a while.
+    """
     if kept is None or not 0 < len(kept) <= len(entries):
         return Transcript(entries)
-    is_prefix = kept.entries[-1] is entries[len(kept) - 1] and kept.entries[0] is entries[0]
-    if not is_prefix:
+    # Both have their entries in the order of the log. So when the last one of those that are kept
+    # has as many before it in the log, they are the same ones.
+    last, in_log = kept.entries[-1], entries[len(kept) - 1]
+    if last is not in_log and (not last.id or last.id != in_log.id):
         return Transcript(entries)
     kept.extend(entries[len(kept) :])
     return kept

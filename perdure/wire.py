@@ -9,7 +9,7 @@ integers of any size.
 
 from __future__ import annotations
 
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_jsonable_python
@@ -28,7 +28,7 @@ class _RawJson(TransferTypeConverter["Wire", RawValue]):
     transfer_type = RawValue
 
     def to_transfer_type(self, value: Wire) -> RawValue:
-        return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=value.to_json()))
+        return RawValue(value.to_payload())
 
     def from_transfer_type(self, value: RawValue, type_hint: type[Wire]) -> Wire:
         return type_hint.from_json(value.payload.data)
@@ -54,11 +54,18 @@ class Wire(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
+    is_complete: ClassVar[bool] = False
+    """Whether every field is sent, for people and programs that read the JSON as it is."""
+
     def to_json(self) -> bytes:
         """The message as the bytes of one JSON object. What is as it would be anyway is left out:
         each byte is history.
         """
         return dumps_json(_plain(self))
+
+    def to_payload(self) -> Payload:
+        """The message as what every data converter makes of it."""
+        return Payload(metadata={"encoding": b"json/plain"}, data=self.to_json())
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
@@ -81,12 +88,13 @@ def _plain(value: Any) -> Any:
     be nested more deeply than pydantic's serializer goes.
     """
     if isinstance(value, Wire):
-        fields = (
-            (name, getattr(value, name), info) for name, info in type(value).model_fields.items()
-        )
+        fields = type(value).model_fields.items()
+        given = ((name, getattr(value, name), info) for name, info in fields)
+        if value.is_complete:
+            return {name: _plain(field) for name, field, _ in given}
         return {
             name: _plain(field)
-            for name, field, info in fields
+            for name, field, info in given
             if field is not None and (info.is_required() or field != info.default)
         }
     if isinstance(value, list):

@@ -37,6 +37,8 @@ class Inbox:
         self._bytes = sum(self._sizes.values())
         self._awaited: list[str] = []
         self.doing: QueuedCommand | None = None
+        self.taken = 0
+        """How many commands have come in, for whoever wants to know whether one did."""
 
     @property
     def is_empty(self) -> bool:
@@ -192,6 +194,7 @@ class Inbox:
         return 0 if active is None or not active.ephemeral else len(dumps_json(active.ephemeral))
 
     def _note(self, command: QueuedCommand) -> None:
+        self.taken += 1
         size = len(command.to_json())
         self._sizes[command.command_id] = size
         self._bytes += size

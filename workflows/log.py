@@ -56,5 +56,5 @@ class SessionLog:
 
 
 def _wire_time() -> str:
-    text = workflow.now().strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
-    return f"{text}Z"
+    text = workflow.now().replace(tzinfo=None).isoformat()
+    return f"{text.rstrip('0') if '.' in text else text}Z"

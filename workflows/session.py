@@ -29,20 +29,11 @@ from perdure.protocol import (
 from perdure.workflows.commands import CLOSED, Commands
 from perdure.workflows.failures import ActivityFailure, reason_of
 from perdure.workflows.lifecycle import Lifecycle
+from perdure.workflows.renewal import LEAST_WHEN_IDLE, Renewal
 from perdure.workflows.sandbox import SANDBOXED
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.timing import LOADING
 from perdure.workflows.verbs import receive_verbs, refused
-
-_MAX_HISTORY_BYTES = 2_000_000
-
-_PATIENCE_IN_A_RUN = 3
-"""How many times more events there may be in the middle of a run: whoever waits for it has to ask
-again after a continue-as-new, which is dear."""
-
-_LEAST_TO_RENEW_WHEN_IDLE = 100
-"""Events below which an idle session does not continue as new: one with less history has hardly
-begun, and would only go round in circles."""
 
 
 @workflow.defn(name=names.SESSION_WORKFLOW, sandboxed=SANDBOXED)
@@ -55,6 +46,7 @@ class SessionWorkflow:
         self._stream = SessionStream(WorkflowStream(prior_state=state.stream), state)
         self._lifecycle = Lifecycle(state, self._stream)
         self._commands = Commands(state, self._stream, self._lifecycle)
+        self._renewal = Renewal(state, self._commands.inbox)
         self._fault: ErrorInfo | None = None
         self._openings = 0
         receive_verbs(self._commands)
@@ -66,7 +58,7 @@ class SessionWorkflow:
             await self._open()
             while not self._commands.is_closing:
                 await self._next_step()
-                if self._has_outgrown_history() and not self._commands.is_closing:
+                if self._renewal.is_due() and not self._commands.is_closing:
                     await self._continue_as_new()
         except asyncio.CancelledError:
             await self._end(CLOSED)
@@ -169,7 +161,7 @@ class SessionWorkflow:
                 lambda: (
                     commands.is_ready
                     or self._openings > openings
-                    or self._has_outgrown_history(_LEAST_TO_RENEW_WHEN_IDLE)
+                    or self._renewal.is_due(LEAST_WHEN_IDLE)
                 ),
                 timeout=self._state.idle_timeout,
             )
@@ -179,22 +171,13 @@ class SessionWorkflow:
             return
         self._stream.begin_step()
         await commands.next_step()
+        await self._renewal.end_long_task()
         if workflow.cancellation_reason() is not None:
             # An activity that was cancelled along with the workflow has told only its caller.
             raise asyncio.CancelledError
 
-    def _has_outgrown_history(self, at_least: int = 0) -> bool:
-        info = workflow.info()
-        limit = max(self._state.max_history_events, at_least)
-        if self._state.active is not None:
-            limit *= _PATIENCE_IN_A_RUN
-        return (
-            info.get_current_history_length() > limit
-            or info.get_current_history_size() > _MAX_HISTORY_BYTES
-            or info.is_continue_as_new_suggested()
-        )
-
     async def _continue_as_new(self) -> None:
+        await self._renewal.reach_quiet_task()
         await self._leave()
         self._state.stream = self._stream.carry()
         workflow.continue_as_new(self._state)

@@ -73,7 +73,7 @@ class SessionStream:
         self._stream.detach_pollers()
 
     def _publish(self, topic: str, event: Wire) -> None:
-        payload = workflow.payload_converter().to_payload(event)
+        payload = event.to_payload()
         self._stream.topic(topic).publish(payload)
         size = payload.ByteSize() * 4 // 3
         self._sizes.append(size)

@@ -7,7 +7,11 @@ import select
 import signal
 import sys
 from collections.abc import Coroutine
+from datetime import timedelta
 from typing import Any, TypeVar
+
+from temporalio.client import Client
+from temporalio.service import RPCError
 
 from perdure.demo.crew import Crew
 from perdure.demo.telling import Telling
@@ -18,25 +22,46 @@ T = TypeVar("T")
 _TIME_LIMIT = 600.0
 """Seconds for the whole story; a script takes half a minute."""
 
+_CHECK_EVERY = 2.0
+_SILENCES = 3
 
-async def guarded(story: Coroutine[Any, Any, T], crew: Crew) -> T:
-    """The story, unless a worker ends that nobody ended, or nothing comes to an end."""
-    telling, guard = asyncio.ensure_future(story), asyncio.ensure_future(crew.guard())
+
+async def guarded(story: Coroutine[Any, Any, T], crew: Crew, client: Client) -> T:
+    """The story, unless a worker or the server ends that nobody ended, or nothing comes to an end.
+
+    Raises DemoError then.
+    """
+    telling = asyncio.ensure_future(story)
+    guards = [asyncio.ensure_future(crew.guard()), asyncio.ensure_future(_server_guard(client))]
     try:
         done, _ = await asyncio.wait(
-            (telling, guard), timeout=_TIME_LIMIT, return_when=asyncio.FIRST_COMPLETED
+            (telling, *guards), timeout=_TIME_LIMIT, return_when=asyncio.FIRST_COMPLETED
         )
-        if guard in done:
-            guard.result()
+        for guard in guards:
+            if guard in done:
+                guard.result()
         if telling not in done:
             raise DemoError(
                 f"the demo did not end within {_TIME_LIMIT:.0f} seconds; start it again"
             )
         return telling.result()
     finally:
-        telling.cancel()
-        guard.cancel()
-        await asyncio.gather(telling, guard, return_exceptions=True)
+        for task in (telling, *guards):
+            task.cancel()
+        await asyncio.gather(telling, *guards, return_exceptions=True)
+
+
+async def _server_guard(client: Client) -> None:
+    """Raise DemoError when the server does not answer any more. Clients would wait for it."""
+    silences = 0
+    while silences < _SILENCES:
+        await asyncio.sleep(_CHECK_EVERY)
+        try:
+            await client.service_client.check_health(timeout=timedelta(seconds=_CHECK_EVERY))
+            silences = 0
+        except RPCError:
+            silences += 1
+    raise DemoError("the Temporal server has ended; start the demo again, and it goes on")
 
 
 async def until_told(telling: Telling) -> None:

@@ -25,7 +25,7 @@ from perdure.demo.story import QUESTIONS, Story
 from perdure.demo.telling import Telling
 from perdure.demo.tools import mailed
 from perdure.dev_server import NAMESPACE, DevServer, dev_server, temporal_binary
-from perdure.errors import PerdureError
+from perdure.errors import DemoError, PerdureError
 from perdure.session import Session
 from perdure.session_id import workflow_id
 from perdure.stores.files import FileStore
@@ -65,7 +65,7 @@ class Show:
         async with self._server() as server, self._crew(server) as crew:
             sessions = Sessions(server.client, FileStore(self._folder.sessions))
             story = Story(sessions, self._folder, crew, self._journal, self._telling, given)
-            session = await self._told(story, crew)
+            session = await self._told(story, crew, server)
             checks = await self._judge(session, given)
             self._folder.save(self._progress("ended"))
             await self._say_where(session, checks, server)
@@ -126,9 +126,11 @@ class Show:
         finally:
             await crew.stop()
 
-    async def _told(self, story: Story, crew: Crew) -> Session:
+    async def _told(self, story: Story, crew: Crew, server: DevServer) -> Session:
         try:
-            return await guarded(story.tell(), crew)
+            return await guarded(story.tell(), crew, server.client)
+        except DemoError:
+            raise
         except PerdureError:
             # The session remembers a run that failed as it remembers any other: going on would only
             # be told of the failure again.

@@ -45,6 +45,7 @@ class SessionState(Wire):
     `max_history_events` is the length of history after which the workflow continues as new,
     between two steps. A worker that takes a session over replays up to so many. It is part of the
     state because a replay must decide as the first execution did, whatever the default is by then.
+    `owed` are the commands whose senders were told to ask again, at a continue-as-new.
     `idle_timeout` (seconds) is how long a session without anything to do keeps its workflow; None:
     for ever.
     """
@@ -62,6 +63,7 @@ class SessionState(Wire):
     steering: list[RunCommand] = []
     active: ActiveRun | None = None
     outcomes: list[Outcome] = []
+    owed: list[str] = []
     runs: int = 0
     turns: int = 0
     usage: Usage = Usage()

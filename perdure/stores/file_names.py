@@ -8,6 +8,7 @@ gives its ID.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from perdure.errors import InvalidSessionIdError
@@ -19,6 +20,7 @@ NAME_LIMIT = 255
 """Bytes. The longest file name that common file systems take."""
 
 
+@lru_cache(1024)
 def log_file_name(session_id: str) -> str:
     """Return the name of the session's log, without its folder.
 

@@ -1,4 +1,4 @@
-"""One object is carried from one run of the workflow to the next, and nothing of it is forgotten."""
+"""One object is carried from one run of the workflow to the next, and nothing is forgotten."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ STATE: dict[str, Any] = {
             error=ErrorInfo(type="StoreError", message="gone"),
         )
     ],
+    "owed": ["c9"],
     "runs": 5,
     "turns": 6,
     "usage": Usage(input=300, output=400),

@@ -71,7 +71,7 @@ def test_the_wheel_claims_no_top_level_name_but_its_own(distribution: Distributi
 def test_the_wheel_has_every_file_of_the_package_once(distribution: Distribution) -> None:
     names = [name for name in _files_of(distribution.wheel) if ".dist-info/" not in name]
     files = [path.relative_to(ROOT).as_posix() for path in files_of_the_package()]
-    assert "perdure/py.typed" in names
+    assert {"perdure/py.typed", "perdure/demo/interrupted.jsonl"} <= set(names)
     assert sorted(names) == sorted(files)
 
 

@@ -1,0 +1,40 @@
+"""What the pages take for granted, by page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from perdure.models import LanguageModel
+from perdure.testing import ScriptedModel, call
+
+CLAUDE: Final = "anthropic:claude-sonnet-4-5"
+
+MODELS: Final[dict[str, dict[str, LanguageModel]]] = {
+    "README.md": {
+        CLAUDE: ScriptedModel(
+            [call("find_order", order_id="7")], "Order 7 ships on Friday.", "Order 8, too."
+        )
+    }
+}
+"""Who speaks for a provider's model."""
+
+PRELUDES: Final[dict[str, str]] = {
+    "docs/sessions.md": """
+from perdure import Agent
+from perdure.testing import ScriptedModel
+
+support = Agent(
+    "support",
+    model=ScriptedModel(
+        "Order 7 ships on Friday.",
+        lambda messages: f'You said "{messages[-1].text}"',
+    ),
+)
+"""
+}
+"""Python that runs before a page's own."""
+
+NOT_RUN: Final[dict[tuple[str, str], str]] = {
+    ("CONTRIBUTING.md", 'if workflow.patched("one-append-per-turn"):'): "a piece of a workflow",
+}
+"""Blocks that are not run, by page and first line, each with the reason that the page gives."""
