@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator
 
@@ -77,6 +77,8 @@ class Status(Wire):
     where a reopened session would resume. `context_tokens` is what the model was last sent and
     said.
     """
+
+    is_complete: ClassVar[bool] = True
 
     session_id: str
     agent: str | None = None
