@@ -239,12 +239,10 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
             reason = "it did not answer in time"
         except WorkflowUpdateFailedError as error:
             raise _told_by_workflow(error) from None
-        except WorkflowQueryRejectedError as error:
-            if error.status != WorkflowExecutionStatus.CONTINUED_AS_NEW:
+        except (WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
+            if not _is_being_renewed(error):
                 raise _closed() from None
             reason = "the workflow is being renewed"
-        except WorkflowQueryFailedError:
-            raise _closed() from None
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 raise _closed() from None
@@ -258,6 +256,13 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
         await asyncio.sleep(pause)
         patience -= pause + time.monotonic() - began
         pause = min(2 * pause, 2.0)
+
+
+def _is_being_renewed(error: WorkflowQueryFailedError | WorkflowQueryRejectedError) -> bool:
+    return (
+        isinstance(error, WorkflowQueryRejectedError)
+        and error.status == WorkflowExecutionStatus.CONTINUED_AS_NEW
+    )
 
 
 def _told_by_workflow(error: WorkflowUpdateFailedError) -> PerdureError | _Told:
