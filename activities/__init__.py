@@ -2,8 +2,18 @@
 tools.
 """
 
+from perdure.activities.forks import ForkActivities
 from perdure.activities.model_calls import ModelActivities
+from perdure.activities.publishing import PublishActivities
 from perdure.activities.storage import StoreActivities
+from perdure.activities.summaries import SummaryActivities
 from perdure.activities.tool_calls import ToolActivities
 
-__all__ = ["ModelActivities", "StoreActivities", "ToolActivities"]
+__all__ = [
+    "ForkActivities",
+    "ModelActivities",
+    "PublishActivities",
+    "StoreActivities",
+    "SummaryActivities",
+    "ToolActivities",
+]

@@ -24,10 +24,10 @@ from temporalio.service import RPCError
 
 logger = logging.getLogger("perdure.activities")
 
-INTERVAL = 1.0
+INTERVAL = 0.5
 """Seconds between two beats."""
 
-_LATE = 1.5 * INTERVAL
+_LATE = 3 * INTERVAL
 _STUCK = 60.0
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from temporalio import activity
 
 from perdure import names
 from perdure.activities.agents import AgentRegistry, model_of
+from perdure.activities.asking import ask
 from perdure.activities.failures import as_failure
 from perdure.activities.heartbeats import Heart
 from perdure.agent import Agent
 from perdure.codec import entry_from_json
 from perdure.entries import MessageEntry
 from perdure.errors import ModelError, PerdureError
-from perdure.messages import Message, ToolCallBlock
-from perdure.models.protocol import LanguageModel, ModelRequest
-from perdure.protocol import CallModel, EntryJson, ModelReply, PlannedCall
+from perdure.messages import Message, Role, StopReason, ToolCallBlock
+from perdure.models.protocol import Delta, ModelRequest
+from perdure.protocol import CallModel, EntryJson, MessageJson, ModelReply, PlannedCall
 from perdure.transcript_cache import Transcripts
 
 
@@ -29,22 +32,34 @@ class ModelActivities:
     @activity.defn(name=names.CALL_MODEL)
     async def call_model(self, request: CallModel) -> ModelReply:
         """The model's next message. Nothing is stored here, so a call that is made again leaves
-        no trace of the first.
+        no trace of the first. A call that is cancelled hands over the text that it has.
         """
+        heard = PartialText()
         try:
             async with self._heart.beating():
-                return await self._call(request)
+                return await self._call(request, heard)
         except PerdureError as error:
             raise as_failure(error) from None
+        except asyncio.CancelledError:
+            details = activity.cancellation_details()
+            if not heard.text or details is None or not details.cancel_requested:
+                raise
+            return ModelReply(message=heard.as_message())
 
-    async def _call(self, request: CallModel) -> ModelReply:
+    async def _call(self, request: CallModel, heard: PartialText) -> ModelReply:
         agent = self._agents.find(request.agent)
         transcript = await self._transcripts.holding(request.session_id, request.leaf_id)
         messages = transcript.model_view(
             request.leaf_id, ephemeral=[_ephemeral(entry) for entry in request.ephemeral]
         )
         model = model_of(agent)
-        message = await _ask(model, agent, messages)
+        message = await ask(
+            model,
+            ModelRequest(
+                messages=messages, instructions=agent.instructions, tools=agent.tool_specs
+            ),
+            heard.add,
+        )
         if not message.content:
             raise ModelError(f"{model.name} returned an empty message; run again to ask once more")
         return ModelReply(
@@ -53,21 +68,21 @@ class ModelActivities:
         )
 
 
-async def _ask(model: LanguageModel, agent: Agent, messages: list[Message]) -> Message:
-    request = ModelRequest(
-        messages=messages, instructions=agent.instructions, tools=agent.tool_specs
-    )
-    try:
-        return await model.respond(request)
-    except PerdureError:
-        raise
-    except Exception as error:
-        # A model of the application's own may raise anything. Which kind it was is said, its text
-        # is not: it may hold what must not reach workflow history.
-        activity.logger.exception("the model %s raised", model.name)
-        raise ModelError(
-            f"{model.name} raised {type(error).__name__}; see the worker's log"
-        ) from error
+class PartialText:
+    """What a model has said so far, while it speaks."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def add(self, delta: Delta) -> None:
+        """Hear a piece; only text is kept, a half tool call is of no use."""
+        if delta.kind == "text":
+            self.text += delta.text
+
+    def as_message(self) -> MessageJson:
+        """The text as a message that was aborted."""
+        message = Message(role=Role.ASSISTANT, content=self.text, stop_reason=StopReason.ABORTED)
+        return message.model_dump(mode="json", by_alias=True)
 
 
 def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:

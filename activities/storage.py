@@ -11,6 +11,8 @@ from perdure.codec import entry_from_json
 from perdure.errors import PerdureError, SessionExistsError, SessionNotFoundError
 from perdure.protocol import (
     AppendEntries,
+    FindEntry,
+    FoundEntry,
     LoadedSession,
     OpenSession,
     RunPlan,
@@ -54,6 +56,17 @@ class StoreActivities:
     async def _resumed(self, session_id: str) -> LoadedSession:
         return LoadedSession(leaf_id=(await self._transcripts.latest(session_id)).leaf_id)
 
+    @activity.defn(name=names.FIND_ENTRY)
+    async def find_entry(self, request: FindEntry) -> FoundEntry:
+        """Whether the log holds the entry; without an entry ID, whether there is such a session."""
+        try:
+            transcript = await self._transcripts.holding(request.session_id, request.entry_id)
+        except SessionNotFoundError:
+            return FoundEntry(found=False)
+        except PerdureError as error:
+            raise as_failure(error) from None
+        return FoundEntry(found=not request.entry_id or request.entry_id in transcript)
+
     @activity.defn(name=names.APPEND_ENTRIES)
     async def append_entries(self, request: AppendEntries) -> None:
         """Store entries with the IDs that the workflow gave them, so that a repetition is a
@@ -73,7 +86,11 @@ class StoreActivities:
             await self._append(request)
         except PerdureError as error:
             raise as_failure(error) from None
-        return RunPlan(model=model.name, max_turns=agent.max_turns)
+        return RunPlan(
+            model=model.name,
+            max_turns=agent.max_turns,
+            compact_at_tokens=agent.compact_at_tokens,
+        )
 
     async def _append(self, request: AppendEntries) -> None:
         entries = [entry_from_json(entry) for entry in request.entries]

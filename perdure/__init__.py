@@ -1,5 +1,5 @@
-"""Sessions of AI agents that last: every conversation one long-lived Temporal workflow over a
-log that you own.
+"""Sessions of AI agents that last: every conversation one long-lived Temporal workflow over a log
+that you own.
 """
 
 from __future__ import annotations
@@ -7,77 +7,79 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from perdure.agent import Agent
-from perdure.client import Sessions
-from perdure.codec import decode_entry, encode_entry
-from perdure.entries import (
-    CompactionEntry,
-    CustomEntry,
-    Entry,
-    MessageEntry,
-    OpaqueEntry,
-    SessionRecord,
-    ephemeral,
-    file,
-    image,
-    text,
-)
-from perdure.errors import (
-    AgentError,
-    CommandError,
-    CommandTooLargeError,
-    DamagedLogError,
-    EntryDecodeError,
-    EntryEncodeError,
-    EntryError,
-    EntryKindError,
-    InvalidSessionIdError,
-    JsonError,
-    MaxTurnsError,
-    ModelError,
-    ModelSpecError,
-    PerdureError,
-    RunFailedError,
-    ServerError,
-    ServerMissingError,
-    SessionClosedError,
-    SessionExistsError,
-    SessionNotFoundError,
-    StoreError,
-    ToolArgumentsError,
-    ToolResultError,
-    UnknownAgentError,
-    UnknownCommandError,
-)
-from perdure.messages import (
-    ContentBlock,
-    FileBlock,
-    ImageBlock,
-    Message,
-    OpaqueBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolCallBlock,
-)
-from perdure.protocol import Status
-from perdure.run import Run, RunEvent
-from perdure.session import Session
-from perdure.timestamps import Timestamp
-from perdure.tools import ToolContext, tool
-from perdure.transcript import Transcript
-from perdure.tree import TreeNode
-from perdure.usage import Usage
-
 if TYPE_CHECKING:
+    from perdure.agent import Agent
+    from perdure.client import Sessions
+    from perdure.codec import decode_entry, encode_entry
+    from perdure.entries import (
+        CompactionEntry,
+        CustomEntry,
+        Entry,
+        MessageEntry,
+        OpaqueEntry,
+        SessionRecord,
+        ephemeral,
+        file,
+        image,
+        text,
+    )
+    from perdure.errors import (
+        AgentError,
+        CommandConflictError,
+        CommandError,
+        CommandTooLargeError,
+        DamagedLogError,
+        EntryDecodeError,
+        EntryEncodeError,
+        EntryError,
+        EntryKindError,
+        EntryNotFoundError,
+        InvalidSessionIdError,
+        JsonError,
+        MaxTurnsError,
+        ModelError,
+        ModelSpecError,
+        PerdureError,
+        RunCancelledError,
+        RunFailedError,
+        ServerError,
+        ServerMissingError,
+        SessionBusyError,
+        SessionClosedError,
+        SessionExistsError,
+        SessionNotFoundError,
+        StoreError,
+        ToolArgumentsError,
+        ToolResultError,
+        UnknownAgentError,
+        UnknownCommandError,
+    )
     from perdure.in_process import local
+    from perdure.lifecycle import SessionEvent
+    from perdure.messages import (
+        ContentBlock,
+        FileBlock,
+        ImageBlock,
+        Message,
+        OpaqueBlock,
+        TextBlock,
+        ThinkingBlock,
+        ToolCallBlock,
+    )
     from perdure.plugin import PerdurePlugin
-
-# These bring the worker with them, and with it the workflow: a client has no use for either.
-_WORKER_SIDE = {"PerdurePlugin": "perdure.plugin", "local": "perdure.in_process"}
+    from perdure.protocol import Status
+    from perdure.run import Run, RunEvent
+    from perdure.session import Session
+    from perdure.timestamps import Timestamp
+    from perdure.tools import ToolContext, tool
+    from perdure.transcript import Transcript
+    from perdure.tree import TreeNode
+    from perdure.usage import Usage
 
 __all__ = [
     "Agent",
     "AgentError",
+    "CommandConflictError",
     "CommandError",
     "CommandTooLargeError",
     "CompactionEntry",
@@ -89,6 +91,7 @@ __all__ = [
     "EntryEncodeError",
     "EntryError",
     "EntryKindError",
+    "EntryNotFoundError",
     "FileBlock",
     "ImageBlock",
     "InvalidSessionIdError",
@@ -103,12 +106,15 @@ __all__ = [
     "PerdureError",
     "PerdurePlugin",
     "Run",
+    "RunCancelledError",
     "RunEvent",
     "RunFailedError",
     "ServerError",
     "ServerMissingError",
     "Session",
+    "SessionBusyError",
     "SessionClosedError",
+    "SessionEvent",
     "SessionExistsError",
     "SessionNotFoundError",
     "SessionRecord",
@@ -137,12 +143,84 @@ __all__ = [
     "tool",
 ]
 
+# Loaded when they are first used: whoever only reads logs does not wait for Temporal's client, and
+# a client does not wait for the worker.
+_HOMES = {
+    "Agent": "perdure.agent",
+    "Sessions": "perdure.client",
+    "decode_entry": "perdure.codec",
+    "encode_entry": "perdure.codec",
+    "CompactionEntry": "perdure.entries",
+    "CustomEntry": "perdure.entries",
+    "Entry": "perdure.entries",
+    "MessageEntry": "perdure.entries",
+    "OpaqueEntry": "perdure.entries",
+    "SessionRecord": "perdure.entries",
+    "ephemeral": "perdure.entries",
+    "file": "perdure.entries",
+    "image": "perdure.entries",
+    "text": "perdure.entries",
+    "AgentError": "perdure.errors",
+    "CommandConflictError": "perdure.errors",
+    "CommandError": "perdure.errors",
+    "CommandTooLargeError": "perdure.errors",
+    "DamagedLogError": "perdure.errors",
+    "EntryDecodeError": "perdure.errors",
+    "EntryEncodeError": "perdure.errors",
+    "EntryError": "perdure.errors",
+    "EntryKindError": "perdure.errors",
+    "EntryNotFoundError": "perdure.errors",
+    "InvalidSessionIdError": "perdure.errors",
+    "JsonError": "perdure.errors",
+    "MaxTurnsError": "perdure.errors",
+    "ModelError": "perdure.errors",
+    "ModelSpecError": "perdure.errors",
+    "PerdureError": "perdure.errors",
+    "RunCancelledError": "perdure.errors",
+    "RunFailedError": "perdure.errors",
+    "ServerError": "perdure.errors",
+    "ServerMissingError": "perdure.errors",
+    "SessionBusyError": "perdure.errors",
+    "SessionClosedError": "perdure.errors",
+    "SessionExistsError": "perdure.errors",
+    "SessionNotFoundError": "perdure.errors",
+    "StoreError": "perdure.errors",
+    "ToolArgumentsError": "perdure.errors",
+    "ToolResultError": "perdure.errors",
+    "UnknownAgentError": "perdure.errors",
+    "UnknownCommandError": "perdure.errors",
+    "SessionEvent": "perdure.lifecycle",
+    "local": "perdure.in_process",
+    "ContentBlock": "perdure.messages",
+    "FileBlock": "perdure.messages",
+    "ImageBlock": "perdure.messages",
+    "Message": "perdure.messages",
+    "OpaqueBlock": "perdure.messages",
+    "TextBlock": "perdure.messages",
+    "ThinkingBlock": "perdure.messages",
+    "ToolCallBlock": "perdure.messages",
+    "PerdurePlugin": "perdure.plugin",
+    "Status": "perdure.protocol",
+    "Run": "perdure.run",
+    "RunEvent": "perdure.run",
+    "Session": "perdure.session",
+    "Timestamp": "perdure.timestamps",
+    "ToolContext": "perdure.tools",
+    "tool": "perdure.tools",
+    "Transcript": "perdure.transcript",
+    "TreeNode": "perdure.tree",
+    "Usage": "perdure.usage",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name in _WORKER_SIDE:
-        return getattr(import_module(_WORKER_SIDE[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*globals(), *__all__})

@@ -21,7 +21,9 @@ class Agent:
 
     `model` is a spec (`"anthropic:claude-sonnet-4-5"`), a pydantic-ai model, any `LanguageModel`,
     or None for sessions that only record. A plain function among `tools` becomes a tool.
-    `max_turns` is how often one run may call the model.
+    `max_turns` is how often one run may call the model. With `compact_at_tokens`, a conversation
+    that the last call was charged that many tokens for is compacted before the next call;
+    `compact_model` writes the summaries in place of `model`.
 
     Raises `AgentError` when something is declared wrongly. A spec is only looked up when a run
     starts, so that an agent can be declared where no API key is at hand.
@@ -32,6 +34,8 @@ class Agent:
     instructions: str
     tools: tuple[Tool[..., Any], ...]
     max_turns: int
+    compact_at_tokens: int | None
+    compact_model: ModelChoice
 
     def __init__(
         self,
@@ -41,6 +45,8 @@ class Agent:
         instructions: str = "",
         tools: Iterable[Tool[..., Any] | Callable[..., Any]] = (),
         max_turns: int = 50,
+        compact_at_tokens: int | None = None,
+        compact_model: ModelChoice = None,
     ) -> None:
         _check_name(name)
         check_model(model)
@@ -50,11 +56,20 @@ class Agent:
             )
         if type(max_turns) is not int or max_turns < 1:
             raise AgentError(f"max_turns of agent {name!r} must be at least 1, not {max_turns!r}")
+        if compact_at_tokens is not None and (
+            type(compact_at_tokens) is not int or compact_at_tokens < 1
+        ):
+            raise AgentError(
+                f"compact_at_tokens of agent {name!r} must be at least 1, not {compact_at_tokens!r}"
+            )
+        check_model(compact_model)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "instructions", instructions)
         object.__setattr__(self, "tools", _tools(name, tools))
         object.__setattr__(self, "max_turns", max_turns)
+        object.__setattr__(self, "compact_at_tokens", compact_at_tokens)
+        object.__setattr__(self, "compact_model", compact_model)
 
     def __repr__(self) -> str:
         return f"<Agent {self.name!r}>"
@@ -75,6 +90,14 @@ class Agent:
         API key.
         """
         return self._language_model
+
+    def compaction_model(self) -> LanguageModel | None:
+        """The model that writes summaries, where it is not the agent's own."""
+        return self._compaction_model
+
+    @cached_property
+    def _compaction_model(self) -> LanguageModel | None:
+        return resolve_model(self.compact_model)
 
     @cached_property
     def _language_model(self) -> LanguageModel | None:

@@ -11,7 +11,7 @@ from temporalio.envconfig import ClientConfig
 
 from perdure import names
 from perdure.errors import ServerError
-from perdure.protocol import MAX_HISTORY_EVENTS, OpenCommand, SessionState
+from perdure.protocol import MAX_HISTORY_EVENTS, OpenCommand, Opened, SessionState
 from perdure.remote import RemoteSession
 from perdure.session import Session
 from perdure.session_id import check_session_id, workflow_id
@@ -66,21 +66,36 @@ class Sessions:
         session_id: str | None = None,
         *,
         agent: str | None = None,
+        instance: str = "",
+        idle_timeout: float | None = None,
         timeout: float = OPEN_TIMEOUT,
     ) -> Session:
         """Resume the session of that ID, or create it; without an ID, make one up (`session.id`).
 
-        From now on the named agent serves it; without a name, whoever served it before. Raises
-        InvalidSessionIdError, DamagedLogError when its log cannot be read, ServerError when no
+        From now on the named agent serves it; without a name, whoever served it before. A named
+        `instance` is a second workflow over the same log, with a leaf of its own: what the two
+        append are sibling branches. After `idle_timeout` seconds without anything to do the
+        workflow ends, and the next run resumes the session; without one it stays. Raises
+        InvalidSessionIdError, DamagedLogError when the log cannot be read, ServerError when no
         worker answers within `timeout` seconds.
         """
         session_id = check_session_id(session_id if session_id is not None else uuid.uuid4().hex)
-        remote = RemoteSession(self.client, workflow_id(session_id), self.task_queue)
+        remote = RemoteSession(self.client, workflow_id(session_id, instance), self.task_queue)
+        command = OpenCommand(agent=agent, idle_timeout=idle_timeout)
         state = SessionState(
-            session_id=session_id, agent=agent, max_history_events=self._max_history_events
+            session_id=session_id,
+            instance=instance,
+            agent=agent,
+            idle_timeout=idle_timeout,
+            max_history_events=self._max_history_events,
         )
-        opened = await remote.open(OpenCommand(agent=agent), state, timeout)
-        return Session(opened, remote, self._transcripts)
+        opened = await remote.open(command, state, timeout)
+
+        async def open_again() -> Opened:
+            again = state.model_copy(update={"agent": opened.agent})
+            return await remote.open(OpenCommand(), again, timeout)
+
+        return Session(opened, remote, self._transcripts, open_again, self.open)
 
 
 async def connect_client() -> Client:

@@ -19,10 +19,14 @@ PerdureError
 ├── ToolResultError           a result that cannot be shown to a model
 ├── CommandError              a command that the session refused; nothing changed
 │   ├── UnknownCommandError   an outcome was asked for that the session does not remember
+│   ├── CommandConflictError  a command ID that was used for something else
+│   ├── SessionBusyError      a run that did not want to wait
+│   ├── EntryNotFoundError    an entry that is not in the session's log
 │   ├── CommandTooLargeError  a command larger than the engine carries
 │   └── SessionClosedError    the session was closed before the command ran
 ├── RunFailedError            a run that started and could not go on; what it stored stays
-│   └── MaxTurnsError         a run that used up its agent's turns
+│   ├── MaxTurnsError         a run that used up its agent's turns
+│   └── RunCancelledError     a run that was cancelled
 ├── ServerError               no Temporal server, or no worker behind it
 │   └── ServerMissingError    the embedded server is not installed
 └── DemoError                 `perdure demo` cannot start, or cannot go on
@@ -84,7 +88,9 @@ class JsonError(PerdureError, ValueError):
 
 
 class DamagedLogError(PerdureError):
-    """Damage in a log, anywhere but in its torn tail. Nothing is read past it, nothing is guessed."""
+    """Damage in a log, anywhere but in its torn tail. Nothing is read past it, nothing is
+    guessed.
+    """
 
     def __init__(self, path: str, line: int, reason: str) -> None:
         super().__init__(f"{path}, line {line}: {reason}; restore the line, nothing was changed")
@@ -148,6 +154,18 @@ class UnknownCommandError(CommandError):
     """An outcome was asked for that the session does not remember."""
 
 
+class CommandConflictError(CommandError):
+    """A command ID that was used for something else; give every command an ID of its own."""
+
+
+class SessionBusyError(CommandError):
+    """A run that did not want to wait for what the session is doing."""
+
+
+class EntryNotFoundError(CommandError, LookupError):
+    """An entry that is not in the session's log; ephemeral ones never are."""
+
+
 class CommandTooLargeError(CommandError):
     """A command larger than the engine carries; it was not sent. Sizes are in bytes."""
 
@@ -172,6 +190,10 @@ class MaxTurnsError(RunFailedError):
     """A run that used up its agent's turns."""
 
 
+class RunCancelledError(RunFailedError):
+    """A run that was cancelled. What it stored stays, and the session is ready for the next."""
+
+
 class ServerError(PerdureError):
     """No Temporal server, or no worker behind it."""
 
@@ -185,7 +207,9 @@ class DemoError(PerdureError):
 
 
 def restored(type_name: str, message: str) -> PerdureError:
-    """An error that was told by name, as the class of that name; a name from elsewhere becomes RunFailedError."""
+    """An error that was told by name, as the class of that name; a name from elsewhere becomes
+    RunFailedError.
+    """
     kind = globals().get(type_name)
     if not (isinstance(kind, type) and issubclass(kind, PerdureError)):
         return RunFailedError(f"{type_name}: {message}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from perdure.agent import Agent
 from perdure.client import Sessions
 from perdure.dev_server import dev_server
+from perdure.lifecycle import Publisher
 from perdure.stores import MemoryStore, open_store
 from perdure.stores.contract import Store
 from perdure.worker import build_worker
@@ -21,6 +22,7 @@ async def local(
     *,
     agents: Sequence[Agent],
     store: Store | str | None = None,
+    publisher: Publisher | None = None,
     database: Path | None = None,
     ui_port: int | None = None,
 ) -> AsyncIterator[Sessions]:
@@ -36,6 +38,6 @@ async def local(
         store = open_store(store)
     async with (
         dev_server(database=database, ui_port=ui_port) as server,
-        build_worker(server.client, agents=agents, store=store),
+        build_worker(server.client, agents=agents, store=store, publisher=publisher),
     ):
         yield Sessions(server.client, store)

@@ -14,13 +14,27 @@ START_RUN: Final = "perdure.start_run"
 APPEND_ENTRIES: Final = "perdure.append_entries"
 CALL_MODEL: Final = "perdure.call_model"
 RUN_TOOL: Final = "perdure.run_tool"
+FIND_ENTRY: Final = "perdure.find_entry"
+COPY_PATH: Final = "perdure.copy_path"
+SUMMARIZE: Final = "perdure.summarize"
+PUBLISH: Final = "perdure.publish"
 
 OPEN: Final = "open"
-RUN: Final = "run"
-APPEND: Final = "append"
-CLOSE: Final = "close"
 WAIT: Final = "wait"
 STATUS: Final = "status"
+
+RUN: Final = "run"
+APPEND: Final = "append"
+BRANCH: Final = "branch"
+FORK: Final = "fork"
+COMPACT: Final = "compact"
+CANCEL: Final = "cancel"
+APPROVE: Final = "approve"
+CLOSE: Final = "close"
+
+
+LIFECYCLE_TOPIC: Final = "lifecycle"
+"""The stream topic that carries what happens to a session outside its runs."""
 
 
 def run_topic(run_id: str) -> str:

@@ -11,10 +11,18 @@ from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
-from perdure.activities import ModelActivities, StoreActivities, ToolActivities
+from perdure.activities import (
+    ForkActivities,
+    ModelActivities,
+    PublishActivities,
+    StoreActivities,
+    SummaryActivities,
+    ToolActivities,
+)
 from perdure.activities.agents import AgentRegistry
 from perdure.activities.heartbeats import Heart
 from perdure.agent import Agent
+from perdure.lifecycle import Publisher
 from perdure.stores import open_store
 from perdure.stores.contract import Store
 from perdure.transcript_cache import Transcripts
@@ -34,8 +42,17 @@ class PerdurePlugin(SimplePlugin):
     throttle, which delays a cancellation.
     """
 
-    def __init__(self, *, agents: Sequence[Agent], store: Store | str) -> None:
-        """Serve these agents over the store. Raises AgentError when two agents share a name."""
+    def __init__(
+        self,
+        *,
+        agents: Sequence[Agent],
+        store: Store | str,
+        publisher: Publisher | None = None,
+    ) -> None:
+        """Serve these agents over the store, and tell the publisher of lifecycle events.
+
+        Raises AgentError when two agents share a name, or the publisher is none.
+        """
         store = open_store(store) if isinstance(store, str) else store
         registry = AgentRegistry(agents)
         transcripts = Transcripts(store)
@@ -50,8 +67,12 @@ class PerdurePlugin(SimplePlugin):
                 storage.open_session,
                 storage.append_entries,
                 storage.start_run,
+                storage.find_entry,
                 model.call_model,
                 tools.run_tool,
+                SummaryActivities(registry, transcripts, self._heart).summarize,
+                ForkActivities(store, transcripts, self._heart).copy_path,
+                PublishActivities(publisher).publish,
             ],
             workflow_runner=_with_passthrough,
             run_context=self._while_running,

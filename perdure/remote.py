@@ -5,7 +5,8 @@ back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import TypeVar
@@ -22,6 +23,7 @@ from temporalio.client import (
     WorkflowUpdateStage,
 )
 from temporalio.common import QueryRejectCondition, WorkflowIDConflictPolicy
+from temporalio.contrib.workflow_streams import WorkflowStreamClient
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -35,10 +37,11 @@ from perdure.errors import (
 )
 from perdure.protocol import (
     MAX_COMMAND_BYTES,
-    Command,
+    LifecycleEvent,
     OpenCommand,
     Opened,
     Outcome,
+    QueuedCommand,
     SessionState,
     Status,
     WaitCommand,
@@ -51,9 +54,19 @@ _BUSY = {
     RPCStatusCode.UNAVAILABLE,
     RPCStatusCode.ABORTED,
     RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.FAILED_PRECONDITION,
 }
+"""What the server says when a call may succeed soon. The last one is for an update whose workflow
+task was done again, because many signals arrived meanwhile."""
+
+_PATIENCE = 60.0
+_LONG_POLL = 15.0
+"""A call that took so many seconds was a long poll that ended without news, not a failure."""
+
 _WORKFLOW_ENDED = "AcceptedUpdateCompletedWorkflow"
 """The server's name for an update whose workflow ended under it."""
+
+_FIRST_PAUSE = 0.05
 
 _TASK_TIMEOUT = timedelta(seconds=5)
 
@@ -97,14 +110,14 @@ class RemoteSession:
 
         try:
             async with asyncio.timeout(answer_within):
-                return await _persist(start_and_open)
+                return await _reopened(start_and_open)
         except TimeoutError:
             raise ServerError(
                 f"no worker answered on task queue {self._task_queue!r} "
                 f"within {answer_within:g} seconds; start one with `perdure worker`"
             ) from None
 
-    async def send(self, verb: str, command: Command) -> WorkflowUpdateHandle[Outcome]:
+    async def send(self, command: QueuedCommand) -> WorkflowUpdateHandle[Outcome]:
         """Hand a command over; it is durably queued when this returns.
 
         Raises CommandTooLargeError before anything is sent, CommandError when the session refuses.
@@ -112,15 +125,17 @@ class RemoteSession:
         size = len(command.to_json())
         if size > MAX_COMMAND_BYTES:
             raise CommandTooLargeError(size, MAX_COMMAND_BYTES)
-        return await _persist(
+        handle = await _persist(
             lambda: self._handle().start_update(
-                verb,
+                command.verb,
                 command,
                 id=command.command_id,
                 result_type=Outcome,
                 wait_for_stage=WorkflowUpdateStage.ACCEPTED,
             )
         )
+        await _raise_if_refused(handle)
+        return handle
 
     async def outcome(
         self, command_id: str, handle: WorkflowUpdateHandle[Outcome] | None = None
@@ -147,6 +162,13 @@ class RemoteSession:
         )
         return status
 
+    async def lifecycle(self) -> AsyncIterator[LifecycleEvent]:
+        """Lifecycle events, from what the stream still holds on, across continue-as-new."""
+        stream = WorkflowStreamClient.create(self.client, self.workflow_id)
+        topic = stream.topic(names.LIFECYCLE_TOPIC, type=LifecycleEvent)
+        async for item in topic.subscribe():
+            yield item.data
+
     async def _result(
         self, command_id: str, handle: WorkflowUpdateHandle[Outcome] | None
     ) -> Outcome:
@@ -168,17 +190,44 @@ class _Told(Exception):
         self.outcome = outcome
 
 
+async def _raise_if_refused(handle: WorkflowUpdateHandle[Outcome]) -> None:
+    """The SDK keeps the refusal of an update for whoever asks for its result; here it is asked for
+    at once, if there is anything to hear already.
+    """
+    if handle._known_outcome is None:
+        return
+    try:
+        await handle.result()
+    except WorkflowUpdateFailedError as error:
+        told = _told_by_workflow(error)
+        if not isinstance(told, _Told):
+            raise told from None
+
+
+async def _reopened(open_it: Callable[[], Awaitable[T]]) -> T:
+    """Open, again while a workflow that is just ending is in the way."""
+    while True:
+        try:
+            return await _persist(open_it)
+        except SessionClosedError:
+            await asyncio.sleep(_FIRST_PAUSE)
+
+
 async def _persist(call: Callable[[], Awaitable[T]]) -> T:
     """Make a call, again while the server says "not now", and raise what it says otherwise as
     perdure's errors.
+
+    Raises ServerError when the server says so, or nothing, for a minute without a break.
     """
-    pause = 0.05
+    pause, patience = _FIRST_PAUSE, _PATIENCE
     while True:
+        began = time.monotonic()
         try:
             return await call()
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
             if isinstance(error.__cause__, asyncio.CancelledError):
                 raise error.__cause__ from None
+            reason = "it did not answer in time"
         except WorkflowUpdateFailedError as error:
             raise _told_by_workflow(error) from None
         except (WorkflowQueryFailedError, WorkflowQueryRejectedError):
@@ -186,9 +235,15 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 raise _closed() from None
+            reason = error.message
             if error.status not in _BUSY:
-                raise ServerError(f"the Temporal server refused: {error.message}") from error
+                raise ServerError(f"the Temporal server refused: {reason}") from error
+        if time.monotonic() - began > _LONG_POLL:
+            pause, patience = _FIRST_PAUSE, _PATIENCE  # it listened for long: it is there
+        if patience <= 0:
+            raise ServerError(f"the Temporal server is out of reach: {reason}")
         await asyncio.sleep(pause)
+        patience -= pause + time.monotonic() - began
         pause = min(2 * pause, 2.0)
 
 

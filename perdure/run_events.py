@@ -79,6 +79,14 @@ class EventScript:
             self._event(MESSAGE_END, **call, entries=[entry], leaf_id=entry["id"]),
         ]
 
+    def joined(self, turn: int, entries: Sequence[EntryJson]) -> list[EventRecord]:
+        """Entries that steer the run are stored: a receipt for each."""
+        events: list[EventRecord] = []
+        for entry in entries:
+            events.append(self._event(MESSAGE_START, turn=turn))
+            events.append(self._event(MESSAGE_END, turn=turn, entries=[entry], leaf_id=entry["id"]))
+        return events
+
     def turn_ended(self, turn: int) -> list[EventRecord]:
         """Every call of the turn has its result."""
         return [self._event(TURN_END, turn=turn)]
@@ -108,20 +116,24 @@ def rebuild_events(
     yield from script.started(list(input_entries), leaf_id)
     turn = open_calls = 0
     for entry in new_entries:
-        message = entry["message"]
-        if message["role"] == "assistant":
+        role = entry.get("message", {}).get("role")
+        if role == "assistant":
             turn += 1
-            calls = calls_of(message)
+            calls = calls_of(entry["message"])
             open_calls = len(calls)
             yield from script.turn_started(turn)
             yield from script.replied(turn, entry)
             for call in calls:
                 yield from script.tool_started(turn, call)
-        else:
-            open_calls -= 1
+            if not calls:
+                yield from script.turn_ended(turn)
+        elif open_calls and role == "tool_result":
             yield from script.tool_ended(turn, entry)
-        if open_calls == 0:
-            yield from script.turn_ended(turn)
+            open_calls -= 1
+            if not open_calls:
+                yield from script.turn_ended(turn)
+        elif entry["type"] != "compaction":
+            yield from script.joined(turn, [entry])
     if outcome.turns > turn:
         yield from script.turn_started(outcome.turns)
     if outcome.error is not None:

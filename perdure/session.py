@@ -5,23 +5,32 @@ store.
 from __future__ import annotations
 
 import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
 
-from perdure import names
-from perdure.entries import Entry, MessageEntry, text
-from perdure.errors import restored
+from temporalio.client import WorkflowUpdateHandle
+
+from perdure.entries import CompactionEntry, Entry, MessageEntry, text
+from perdure.errors import SessionClosedError, restored
+from perdure.lifecycle import SessionEvent
 from perdure.messages import Message
 from perdure.protocol import (
     AppendCommand,
+    BranchCommand,
+    CancelCommand,
     CloseCommand,
-    Command,
+    CompactCommand,
     EntryJson,
+    ForkCommand,
     Opened,
     Outcome,
+    QueuedCommand,
     RunCommand,
     Status,
+    WhenBusy,
 )
 from perdure.remote import RemoteSession
 from perdure.run import Run
+from perdure.session_id import check_session_id
 from perdure.transcript import Transcript
 from perdure.transcript_cache import Transcripts
 from perdure.tree import TreeNode
@@ -32,26 +41,43 @@ class Session:
     one.
     """
 
-    def __init__(self, opened: Opened, remote: RemoteSession, transcripts: Transcripts) -> None:
+    def __init__(
+        self,
+        opened: Opened,
+        remote: RemoteSession,
+        transcripts: Transcripts,
+        open_again: Callable[[], Awaitable[Opened]],
+        open_child: Callable[[str], Awaitable[Session]],
+    ) -> None:
         self.id = opened.session_id
         self.created = opened.created
         self._remote = remote
         self._transcripts = transcripts
+        self._open_again = open_again
+        self._open_child = open_child
         self._leaf_id = opened.leaf_id
         self._tip_id = opened.tip_id
 
     # ── verbs ──────────────────────────────────────────────────────────────────────────────────
 
-    async def run(self, *entries: Entry | str, run_id: str | None = None) -> Run:
+    async def run(
+        self, *entries: Entry | str, run_id: str | None = None, when_busy: WhenBusy = "queue"
+    ) -> Run:
         """Run the session's agent on new entries; without any, continue from the leaf.
 
-        Durably accepted when this returns. A `run_id` of your own, unique in the session, makes
-        the call safe to repeat. Raises CommandTooLargeError before anything is sent,
-        EntryEncodeError for an entry that cannot be stored, SessionClosedError when the session
-        has to be opened again.
+        Durably accepted when this returns; a session whose workflow had ended is resumed. A
+        `run_id` of your own, unique in the session, makes the call safe to repeat. While the
+        session is busy, the run waits its turn (`"queue"`), is refused with SessionBusyError
+        (`"reject"`), or joins the run in progress before its next model call (`"steer"`; its
+        messages are then those from there to the end).
+
+        Raises CommandTooLargeError before anything is sent, EntryEncodeError for an entry that
+        cannot be stored.
         """
-        command = RunCommand(command_id=run_id or _new_id(), entries=_as_json(entries))
-        accepted = await self._remote.send(names.RUN, command)
+        command = RunCommand(
+            command_id=run_id or _new_id(), entries=_as_json(entries), when_busy=when_busy
+        )
+        accepted = await self._send(command)
         return Run(self.id, command.command_id, self._remote, self._transcripts, accepted)
 
     def attach(self, run_id: str) -> Run:
@@ -65,19 +91,67 @@ class Session:
         `run` does.
         """
         command = AppendCommand(command_id=_new_id(), entries=_as_json(entries))
-        outcome = await self._do(names.APPEND, command)
+        outcome = await self._do(command)
         path = await self._path(outcome.leaf_id)
         return path[len(path) - len(entries) :]
 
+    async def branch(self, entry_id: str) -> None:
+        """Move the leaf to an earlier entry (an empty ID: before the first), and that is all.
+
+        Edit is to branch before an entry and run another; retry is to branch and run again; rewind
+        is to branch. What is abandoned stays complete. Raises EntryNotFoundError, with nothing
+        moved.
+        """
+        await self._do(BranchCommand(command_id=_new_id(), entry_id=entry_id))
+
+    async def fork(self, session_id: str, *, at: str | None = None) -> Session:
+        """A child session with a copy of the path to the leaf, or to the entry `at`.
+
+        The child goes its own way: it has IDs of its own, inherits the agent, and outlives this
+        session. Raises SessionExistsError when the ID is taken, EntryNotFoundError,
+        InvalidSessionIdError; then nothing changed.
+        """
+        check_session_id(session_id)
+        await self._do(ForkCommand(command_id=_new_id(), session_id=session_id, at=at))
+        return await self._open_child(session_id)
+
+    async def compact(
+        self, *, keep_turns: int = 0, prompt: str | None = None
+    ) -> CompactionEntry | None:
+        """Have the agent's model summarize the path, but for its last `keep_turns` turns.
+
+        From then on a model is sent the summary in place of what it covers. Nothing is deleted:
+        branching before it gives the whole conversation back. None when there was nothing to
+        summarize. Raises ModelError when the model fails; then nothing was appended.
+        """
+        if keep_turns < 0:
+            raise ValueError(f"keep_turns is a number of turns, not {keep_turns}")
+        command = CompactCommand(command_id=_new_id(), keep_turns=keep_turns, prompt=prompt)
+        outcome = await self._do(command)
+        if not outcome.entry_id:
+            return None
+        transcript = await self._transcripts.holding(self.id, outcome.entry_id)
+        entry = transcript.get(outcome.entry_id)
+        return entry if isinstance(entry, CompactionEntry) else None
+
+    async def cancel(self, run_id: str | None = None) -> None:
+        """Stop a run, or take it from the queue; without an ID, the run in progress.
+
+        Its model call and its tools stop, open tool calls are answered as interrupted, what the
+        model had said already is kept, and the session is ready for the next run. Whoever awaits
+        the run gets RunCancelledError. Raises CommandError when there is nothing to cancel.
+        """
+        await self._do(CancelCommand(command_id=_new_id(), run_id=run_id))
+
     async def close(self) -> None:
         """End the session's workflow after everything that came before. The store keeps the
-        session.
+        session, and the next `open` or run resumes it.
         """
-        await self._do(names.CLOSE, CloseCommand(command_id=_new_id()))
+        await self._do(CloseCommand(command_id=_new_id()))
 
     async def status(self) -> Status:
-        """What the session does right now, and where it stands. Raises SessionClosedError when
-        it does not run.
+        """What the session does right now, and where it stands. Raises SessionClosedError when its
+        workflow does not run.
         """
         status = await self._remote.status()
         self._leaf_id, self._tip_id = status.leaf_id, status.tip_id
@@ -86,6 +160,11 @@ class Session:
     async def leaf_id(self) -> str:
         """Where the next entry goes: a checkpoint to come back to."""
         return (await self.status()).leaf_id
+
+    async def lifecycle(self) -> AsyncIterator[SessionEvent]:
+        """What happens to the session outside its runs, from what the stream still holds on."""
+        async for event in self._remote.lifecycle():
+            yield SessionEvent.of(event)
 
     # ── reads ──────────────────────────────────────────────────────────────────────────────────
 
@@ -115,8 +194,16 @@ class Session:
 
     # ── inside ─────────────────────────────────────────────────────────────────────────────────
 
-    async def _do(self, verb: str, command: Command) -> Outcome:
-        accepted = await self._remote.send(verb, command)
+    async def _send(self, command: QueuedCommand) -> WorkflowUpdateHandle[Outcome]:
+        try:
+            return await self._remote.send(command)
+        except SessionClosedError:
+            # It was closed, or idle for long. A command that was not accepted may be sent again.
+            await self._open_again()
+            return await self._remote.send(command)
+
+    async def _do(self, command: QueuedCommand) -> Outcome:
+        accepted = await self._send(command)
         outcome = await self._remote.outcome(command.command_id, accepted)
         if outcome.error is not None:
             raise restored(outcome.error.type, outcome.error.message)

@@ -79,7 +79,7 @@ class Projection:
 
 def _compacted(path: Sequence[Entry]) -> tuple[list[Message], int]:
     """What stands for the part of the path that a compaction cuts off, and where the rest is."""
-    start, compaction = _kept(path)
+    start, compaction = kept_part(path)
     if compaction is None:
         return [], 0
     ephemeral = [entry for entry in path[:start] if _is_ephemeral(entry)]
@@ -93,7 +93,7 @@ def _last_speaker(path: Sequence[Entry], start: int) -> int:
     return start
 
 
-def _kept(path: Sequence[Entry]) -> tuple[int, CompactionEntry | None]:
+def kept_part(path: Sequence[Entry]) -> tuple[int, CompactionEntry | None]:
     """Where the kept part of the path starts, and the compaction that says so."""
     for index in range(len(path) - 1, -1, -1):
         compaction = path[index]

@@ -9,9 +9,10 @@ integers of any size.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_jsonable_python
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 from temporalio.converter import TransferTypeConverter, transfer_type_convertible
@@ -33,26 +34,41 @@ class _RawJson(TransferTypeConverter["Wire", RawValue]):
         return type_hint.from_json(value.payload.data)
 
 
+T = TypeVar("T")
+
+
+def always(default: T) -> T:
+    """A field with this default that is sent also when it has it."""
+    field: T = Field(default_factory=lambda: default)
+    return field
+
+
 @transfer_type_convertible(_RawJson)
 class Wire(BaseModel):
     """One message between client, workflow and activities.
 
     Fields are only ever added, each with a default that means "as before", so that old and new
-    processes understand each other; a field that the reader does not know is ignored.
+    processes understand each other; a field that the reader does not know is ignored. A default
+    never changes, because it is not sent; `always` is for the field whose default may.
     """
 
     model_config = ConfigDict(extra="ignore")
 
+    is_complete: ClassVar[bool] = False
+    """Whether every field is sent, for people and programs that read the JSON as it is."""
+
     def to_json(self) -> bytes:
-        """The message as the bytes of one JSON object."""
-        return dumps_json(self.model_dump(mode="json", exclude_none=True))
+        """The message as the bytes of one JSON object. What is as it would be anyway is left out:
+        each byte is history.
+        """
+        return dumps_json(_plain(self))
 
     def to_payload(self) -> Payload:
         """The message as what every data converter makes of it."""
         return Payload(metadata={"encoding": b"json/plain"}, data=self.to_json())
 
     @classmethod
-    def from_json(cls, data: bytes) -> Wire:
+    def from_json(cls, data: bytes) -> Self:
         """Read a message. Raises `ApplicationError` of type BadMessage when it is not one;
         nothing retries that.
         """
@@ -63,6 +79,27 @@ class Wire(BaseModel):
             raise _bad_message(cls, faults) from None
         except ValueError as error:
             raise _bad_message(cls, str(error)) from None
+
+
+def _plain(value: Any) -> Any:
+    """A message as plain values, without what is None or the default.
+
+    The dictionaries in a message are JSON already. They are passed on untouched, because they may
+    be nested more deeply than pydantic's serializer goes.
+    """
+    if isinstance(value, Wire):
+        fields = type(value).model_fields.items()
+        given = ((name, getattr(value, name), info) for name, info in fields)
+        if value.is_complete:
+            return {name: _plain(field) for name, field, _ in given}
+        return {
+            name: _plain(field)
+            for name, field, info in given
+            if field is not None and (info.is_required() or field != info.default)
+        }
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, dict) else to_jsonable_python(value)
 
 
 def _fault(fault: Any) -> str:

@@ -17,6 +17,7 @@ from perdure.agent import Agent
 from perdure.agent_loading import load_agents
 from perdure.client import connect_client
 from perdure.errors import AgentError, ServerError
+from perdure.lifecycle import Publisher
 from perdure.plugin import PerdurePlugin
 from perdure.stores import open_store
 from perdure.stores.contract import Store
@@ -34,6 +35,7 @@ def build_worker(
     agents: Sequence[Agent],
     store: Store | str,
     task_queue: str = names.TASK_QUEUE,
+    publisher: Publisher | None = None,
 ) -> Worker:
     """A worker that serves the agents over the store. Run it with `async with worker` or `await
     worker.run()`.
@@ -41,7 +43,7 @@ def build_worker(
     return Worker(
         client,
         task_queue=task_queue,
-        plugins=[PerdurePlugin(agents=agents, store=store)],
+        plugins=[PerdurePlugin(agents=agents, store=store, publisher=publisher)],
         graceful_shutdown_timeout=GRACE,
     )
 

@@ -33,3 +33,11 @@ def reason_of(error: FailureError) -> ErrorInfo:
             type="RunFailedError", message=f"no worker finished the call: {cause.message}"
         )
     return ErrorInfo(type="PerdureError", message=str(cause or error))
+
+
+class CommandFailed(Exception):
+    """A command cannot be done, and has changed nothing."""
+
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(error.message)
+        self.error = error

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from perdure import names
+from perdure.codec import dumps_json
 from perdure.protocol import (
     MAX_COMMAND_BYTES,
     MAX_QUEUE,
-    Activity,
+    Doing,
     ErrorInfo,
     Outcome,
     QueuedCommand,
+    RunCommand,
     SessionState,
 )
 
@@ -16,50 +22,95 @@ REMEMBERED_OUTCOMES = 24
 """Outcomes that a session remembers: so far back is a command that is sent again recognized. They
 are carried over every continue-as-new, so each costs history for ever."""
 
+_MOST_OWED = 64
+
+_SHOWN = 20
+
 
 class Inbox:
     """Commands in the order in which they came, and what became of the recent ones."""
 
     def __init__(self, state: SessionState) -> None:
         self._state = state
+        waiting = [*state.inbox, *state.steering]
+        self._sizes = {command.command_id: len(command.to_json()) for command in waiting}
+        self._bytes = sum(self._sizes.values())
+        self._awaited: list[str] = []
         self.doing: QueuedCommand | None = None
+        self.taken = 0
+        """How many commands have come in, for whoever wants to know whether one did."""
 
     @property
     def is_empty(self) -> bool:
         """Whether no command waits."""
         return not self._state.inbox
 
-    def refusal(self, command: QueuedCommand) -> str:
-        """Why the command cannot wait here, or an empty string."""
-        if self.knows(command.command_id):
-            return ""
-        if len(self._state.inbox) >= MAX_QUEUE:
-            return f"{MAX_QUEUE} commands wait in this session already; send it again later"
+    @property
+    def is_busy(self) -> bool:
+        """Whether a command is being done, or waits."""
+        return self.activity() is not None or not self.is_empty
+
+    def refusal(self, command: QueuedCommand) -> ErrorInfo | None:
+        """Why the command cannot be taken, if it cannot. One that is known already can."""
+        known = self._digest_of(command.command_id)
+        if known is not None:
+            return None if known == command.digest() else _conflict(command.command_id)
+        if isinstance(command, RunCommand) and command.when_busy == "reject" and self.is_busy:
+            return _BUSY
+        if len(self._sizes) >= MAX_QUEUE:
+            return _full(f"{MAX_QUEUE:,} commands wait in this session already")
         size = len(command.to_json())
         if size > MAX_COMMAND_BYTES:
-            return f"the command is {size:,} bytes, {MAX_COMMAND_BYTES:,} are the most"
-        if size + sum(len(each.to_json()) for each in self._state.inbox) > MAX_COMMAND_BYTES:
-            return (
-                f"the commands that wait would be over {MAX_COMMAND_BYTES:,} bytes; "
-                "send it again later"
-            )
-        return ""
+            return _full(f"the command is {size:,} bytes, {MAX_COMMAND_BYTES:,} are the most")
+        if size + self._bytes + self._bytes_in_use() > MAX_COMMAND_BYTES:
+            return _full(f"the commands that wait would be over {MAX_COMMAND_BYTES:,} bytes")
+        return None
 
     def put(self, command: QueuedCommand) -> None:
-        """Queue a command, once."""
-        if not self.knows(command.command_id):
-            self._state.inbox.append(command)
+        """Queue a command."""
+        self._note(command)
+        self._state.inbox.append(command)
+
+    def put_steering(self, command: RunCommand) -> None:
+        """Queue a run that is to join the one in progress."""
+        self._note(command)
+        self._state.steering.append(command)
 
     def take(self) -> QueuedCommand:
         """The command that is next."""
-        command = self._state.inbox.pop(0)
-        self.doing = command
+        self.doing = self._state.inbox.pop(0)
+        self._forget(self.doing.command_id)
+        return self.doing
+
+    def take_steering(self) -> RunCommand | None:
+        """The next run that is to join the one in progress."""
+        if not self._state.steering:
+            return None
+        command = self._state.steering.pop(0)
+        self._forget(command.command_id)
         return command
+
+    def withdraw(self, command_id: str) -> QueuedCommand | None:
+        """Take a run that waits out of the queue."""
+        for queue in (self._state.inbox, self._state.steering):
+            for command in queue:
+                if command.command_id == command_id and command.verb == names.RUN:
+                    queue.remove(command)
+                    self._forget(command_id)
+                    return command
+        return None
 
     def settle(self, outcome: Outcome) -> None:
         """A command is done: remember what became of it."""
-        self.doing = None
-        self._state.outcomes = [*self._state.outcomes, outcome][-REMEMBERED_OUTCOMES:]
+        if self.doing is not None and self.doing.command_id == outcome.command_id:
+            self.doing = None
+        outcomes = [*self._state.outcomes, outcome]
+        old = len(outcomes) - REMEMBERED_OUTCOMES
+        self._state.outcomes = [
+            outcome
+            for place, outcome in enumerate(outcomes)
+            if place >= old or outcome.command_id in (*self._awaited, *self._state.owed)
+        ]
         if outcome.error is not None:
             self._state.last_error = outcome.error
 
@@ -70,38 +121,110 @@ class Inbox:
                 return outcome
         return None
 
+    @contextmanager
+    def awaiting(self, command_id: str) -> Iterator[None]:
+        """Keep the outcome of the command, however many others come after it.
+
+        Who leaves without it is owed it, and may ask again in the next run of the workflow, which
+        may take a while: the server is busy, and other commands are done meanwhile.
+        """
+        self._awaited.append(command_id)
+        try:
+            yield
+        finally:
+            self._awaited.remove(command_id)
+            owed = [other for other in self._state.owed if other != command_id]
+            if self.outcome(command_id) is None:
+                owed.append(command_id)
+            self._state.owed = owed[-_MOST_OWED:]
+
     def knows(self, command_id: str) -> bool:
         """Whether the command waits, is being done, or was done recently."""
-        active = self._state.active
-        return (
-            any(waiting.command_id == command_id for waiting in self._state.inbox)
-            or (self.doing is not None and self.doing.command_id == command_id)
-            or (active is not None and active.run_id == command_id)
-            or self.outcome(command_id) is not None
-        )
+        return self._digest_of(command_id) is not None
 
-    def activity(self) -> Activity | None:
+    def activity(self) -> Doing | None:
         """What is being done right now."""
         active = self._state.active
         if active is not None:
-            return Activity(command_id=active.run_id, verb="run", turn=active.turn)
+            return Doing(command_id=active.run_id, verb=names.RUN, turn=active.turn)
         if self.doing is not None:
-            return Activity(command_id=self.doing.command_id, verb=self.doing.verb)
+            return Doing(command_id=self.doing.command_id, verb=self.doing.verb)
         return None
 
-    def waiting(self) -> list[Activity]:
-        """The queue as `status` shows it."""
+    def waiting(self) -> list[Doing]:
+        """The head of the queue, as `status` shows it."""
         return [
-            Activity(command_id=command.command_id, verb=command.verb)
-            for command in self._state.inbox
+            Doing(command_id=command.command_id, verb=command.verb)
+            for command in [*self._state.steering, *self._state.inbox][:_SHOWN]
         ]
+
+    def count(self) -> int:
+        """How many commands wait."""
+        return len(self._sizes)
 
     def refuse_the_rest(self, error: ErrorInfo) -> None:
         """The session ends: everything that still waits fails."""
-        while not self.is_empty:
-            command = self.take()
-            self.settle(
-                Outcome(
-                    command_id=command.command_id, verb=command.verb, status="failed", error=error
-                )
-            )
+        for command in [*self._state.steering, *self._state.inbox]:
+            self._forget(command.command_id)
+            self.settle(failure(command, error))
+        self._state.inbox.clear()
+        self._state.steering.clear()
+
+    def _digest_of(self, command_id: str) -> str | None:
+        if command_id in self._sizes:
+            waiting = [*self._state.inbox, *self._state.steering]
+            return next(item.digest() for item in waiting if item.command_id == command_id)
+        if self.doing is not None and self.doing.command_id == command_id:
+            return self.doing.digest()
+        active = self._state.active
+        if active is not None:
+            if active.run_id == command_id:
+                return active.digest
+            for joined in active.joined:
+                if joined.command_id == command_id:
+                    return joined.digest
+        outcome = self.outcome(command_id)
+        return None if outcome is None else outcome.digest
+
+    def _bytes_in_use(self) -> int:
+        """What is carried of commands that no longer wait: the entries that live for the run."""
+        if isinstance(self.doing, RunCommand):
+            return len(self.doing.to_json())
+        active = self._state.active
+        return 0 if active is None or not active.ephemeral else len(dumps_json(active.ephemeral))
+
+    def _note(self, command: QueuedCommand) -> None:
+        self.taken += 1
+        size = len(command.to_json())
+        self._sizes[command.command_id] = size
+        self._bytes += size
+
+    def _forget(self, command_id: str) -> None:
+        self._bytes -= self._sizes.pop(command_id, 0)
+
+
+def failure(command: QueuedCommand, error: ErrorInfo) -> Outcome:
+    """The outcome of a command that failed and changed nothing."""
+    return Outcome(
+        command_id=command.command_id,
+        verb=command.verb,
+        status="failed",
+        digest=command.digest(),
+        error=error,
+    )
+
+
+def _full(reason: str) -> ErrorInfo:
+    return ErrorInfo(type="CommandError", message=f"{reason}; send it again later")
+
+
+def _conflict(command_id: str) -> ErrorInfo:
+    return ErrorInfo(
+        type="CommandConflictError",
+        message=f"the command ID {command_id!r} was used for something else; give this one its own",
+    )
+
+
+_BUSY = ErrorInfo(
+    type="SessionBusyError", message="the session is busy; wait for it, or let the run queue"
+)

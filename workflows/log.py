@@ -24,15 +24,20 @@ class SessionLog:
 
     async def append(self, command_id: str, entries: Sequence[EntryJson]) -> list[EntryJson]:
         """Store entries after the leaf and answer with them as they were stored."""
+        return (await self.append_all(command_id, entries)).stored
+
+    async def append_all(self, command_id: str, entries: Sequence[EntryJson]) -> Stamped:
+        """The same, and with the ephemeral ones among them, which are not stored."""
         async with self._turn:
             stamped = self.stamp(command_id, entries)
-            await workflow.execute_local_activity(
-                names.APPEND_ENTRIES,
-                AppendEntries(session_id=self._state.session_id, entries=stamped.stored),
-                **STORING,
-            )
+            if stamped.stored:
+                await workflow.execute_local_activity(
+                    names.APPEND_ENTRIES,
+                    AppendEntries(session_id=self._state.session_id, entries=stamped.stored),
+                    **STORING,
+                )
             self.advance(stamped)
-            return stamped.stored
+            return stamped
 
     def stamp(self, command_id: str, entries: Sequence[EntryJson]) -> Stamped:
         """Give entries the headers that they have if they are stored next."""

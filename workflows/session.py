@@ -11,38 +11,29 @@ import asyncio
 
 from temporalio import workflow
 from temporalio.contrib.workflow_streams import WorkflowStream
-from temporalio.exceptions import ApplicationError
 
 from perdure import names
 from perdure.protocol import (
-    AppendCommand,
-    CloseCommand,
     ErrorInfo,
+    LifecycleEvent,
     LoadedSession,
     OpenCommand,
     Opened,
     OpenSession,
     Outcome,
-    QueuedCommand,
-    RunCommand,
     SessionState,
     SessionStateName,
     Status,
     WaitCommand,
 )
-from perdure.workflows.agent_run import AgentRun, RunStopped
+from perdure.workflows.commands import CLOSED, Commands
 from perdure.workflows.failures import ActivityFailure, reason_of
-from perdure.workflows.inbox import Inbox
-from perdure.workflows.log import SessionLog
-from perdure.workflows.run_stream import RunStream
+from perdure.workflows.lifecycle import Lifecycle
+from perdure.workflows.renewal import LEAST_WHEN_IDLE, Renewal
 from perdure.workflows.sandbox import SANDBOXED
+from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.timing import LOADING
-
-_MAX_HISTORY_BYTES = 2_000_000
-
-_PATIENCE_IN_A_RUN = 3
-"""How many times more events there may be in the middle of a run: whoever waits for it has to ask
-again after a continue-as-new, which is dear."""
+from perdure.workflows.verbs import receive_verbs, refused
 
 
 @workflow.defn(name=names.SESSION_WORKFLOW, sandboxed=SANDBOXED)
@@ -52,29 +43,27 @@ class SessionWorkflow:
     @workflow.init
     def __init__(self, state: SessionState) -> None:
         self._state = state
-        self._stream = RunStream(WorkflowStream(prior_state=state.stream), state.stream)
-        self._inbox = Inbox(state)
-        self._log = SessionLog(state)
-        self._run: AgentRun | None = None
-        if state.active is not None:
-            self._run = AgentRun(state.active, state, self._log, self._stream)
+        self._stream = SessionStream(WorkflowStream(prior_state=state.stream), state)
+        self._lifecycle = Lifecycle(state, self._stream)
+        self._commands = Commands(state, self._stream, self._lifecycle)
+        self._renewal = Renewal(state, self._commands.inbox)
         self._fault: ErrorInfo | None = None
-        self._is_leaving = False
-        self._is_closed = False
+        self._openings = 0
+        receive_verbs(self._commands)
 
     @workflow.run
     async def run(self, state: SessionState) -> None:
         """Do commands until one is `close`, or the workflow is cancelled, which means the same."""
         try:
             await self._open()
-            while not self._is_closed:
+            while not self._commands.is_closing:
                 await self._next_step()
-                if self._has_outgrown_history() and not self._is_closed:
+                if self._renewal.is_due() and not self._commands.is_closing:
                     await self._continue_as_new()
         except asyncio.CancelledError:
-            await self._end()
+            await self._end(CLOSED)
             raise
-        await self._end()
+        await self._end(CLOSED)
 
     # ── messages ───────────────────────────────────────────────────────────────────────────────
 
@@ -83,10 +72,13 @@ class SessionWorkflow:
         """The session is loaded, or it was created; from now on the named agent serves it."""
         await workflow.wait_condition(lambda: self._state.opened or self._fault is not None)
         if self._fault is not None:
-            raise _refusal(self._fault)
-        if command.agent is not None:
-            self._state.agent = command.agent
+            raise refused(self._fault)
         state = self._state
+        if command.agent is not None:
+            state.agent = command.agent
+        if command.idle_timeout is not None:
+            state.idle_timeout = command.idle_timeout
+        self._openings += 1
         created, state.created = state.created, False
         return Opened(
             session_id=state.session_id,
@@ -96,38 +88,20 @@ class SessionWorkflow:
             created=created,
         )
 
-    @workflow.update(name=names.RUN)
-    async def run_agent(self, command: RunCommand) -> Outcome:
-        """Run the session's agent; accepted means durably queued."""
-        return await self._do(command)
-
-    @workflow.update(name=names.APPEND)
-    async def append(self, command: AppendCommand) -> Outcome:
-        """Store entries without a run."""
-        return await self._do(command)
-
-    @workflow.update(name=names.CLOSE)
-    async def close(self, command: CloseCommand) -> Outcome:
-        """End the workflow after everything that came before."""
-        return await self._do(command)
+    @open.validator
+    def _check_open(self, command: OpenCommand) -> None:
+        if self._commands.is_closing:
+            raise refused(CLOSED)
 
     @workflow.update(name=names.WAIT)
     async def wait(self, command: WaitCommand) -> Outcome:
         """The outcome of a command, as soon as there is one."""
-        return await self._outcome_of(command.command_id, verb="")
-
-    @run_agent.validator
-    def _check_run(self, command: RunCommand) -> None:
-        self._check(command)
-
-    @append.validator
-    def _check_append(self, command: AppendCommand) -> None:
-        self._check(command)
+        return await self._commands.outcome_of(command.command_id, verb="")
 
     @wait.validator
     def _check_wait(self, command: WaitCommand) -> None:
-        if not self._inbox.knows(command.command_id):
-            raise _refusal(_unknown(command.command_id))
+        if not self._commands.inbox.knows(command.command_id):
+            raise refused(_unknown(command.command_id))
 
     @workflow.query(name=names.STATUS)
     def status(self) -> Status:
@@ -139,11 +113,13 @@ class SessionWorkflow:
             state=self._state_name(),
             leaf_id=state.leaf_id,
             tip_id=state.tip_id,
-            doing=self._inbox.activity(),
-            queue=self._inbox.waiting(),
+            doing=self._commands.inbox.activity(),
+            queue=self._commands.inbox.waiting(),
+            waiting=self._commands.inbox.count(),
             runs=state.runs,
             turns=state.turns,
             usage=state.usage,
+            context_tokens=state.context_tokens,
             last_error=state.last_error,
         )
 
@@ -162,121 +138,67 @@ class SessionWorkflow:
             )
         except ActivityFailure as error:
             self._fault = reason_of(error)
-            self._inbox.refuse_the_rest(self._fault)
-            await self._leave()
-            raise _refusal(self._fault) from error
+            await self._end(self._fault)
+            raise refused(self._fault) from error
         state.leaf_id = state.tip_id = loaded.leaf_id
         state.created = loaded.created
+        await self._lifecycle.publish(
+            LifecycleEvent(type="session_init", session_id=state.session_id, leaf_id=loaded.leaf_id)
+        )
         state.opened = True
 
     async def _next_step(self) -> None:
-        """Take the run in progress one turn further, or do the next command when there is one."""
-        await workflow.wait_condition(lambda: self._run is not None or not self._inbox.is_empty)
-        if self._run is not None:
-            outcome = await self._run.turn()
-            if outcome is not None:
-                self._run = self._state.active = None
-                self._inbox.settle(outcome)
-        else:
-            outcome = await self._perform(self._inbox.take())
-            if outcome is not None:
-                self._inbox.settle(outcome)
+        """Wait for something to do, and do one step of it; close when there was nothing for
+        long.
+
+        Messages that leave nothing to do (refused ones, openings, the polls of subscribers) make
+        history longer too, so it may also have to be left behind.
+        """
+        commands = self._commands
+        openings = self._openings
+        try:
+            await workflow.wait_condition(
+                lambda: (
+                    commands.is_ready
+                    or self._openings > openings
+                    or self._renewal.is_due(LEAST_WHEN_IDLE)
+                ),
+                timeout=self._state.idle_timeout,
+            )
+        except TimeoutError:
+            commands.is_closing = not commands.is_ready
+        if not commands.is_ready:
+            return
+        self._stream.begin_step()
+        await commands.next_step()
+        await self._renewal.end_long_task()
         if workflow.cancellation_reason() is not None:
             # An activity that was cancelled along with the workflow has told only its caller.
             raise asyncio.CancelledError
 
-    async def _perform(self, command: QueuedCommand) -> Outcome | None:
-        """Do one command. A run answers later, from its last turn."""
-        start_id = self._state.leaf_id
-        error: ErrorInfo | None = None
-        try:
-            match command:
-                case RunCommand():
-                    self._run = await AgentRun.start(command, self._state, self._log, self._stream)
-                    self._state.runs += 1
-                    return None
-                case AppendCommand():
-                    await self._log.append(command.command_id, command.entries)
-                case CloseCommand():
-                    self._is_closed = True
-        except RunStopped as stop:
-            error = stop.error
-        except ActivityFailure as failure:
-            error = reason_of(failure)
-        return Outcome(
-            command_id=command.command_id,
-            verb=command.verb,
-            status="done" if error is None else "failed",
-            start_id=start_id,
-            leaf_id=self._state.leaf_id,
-            tip_id=self._state.tip_apart,
-            error=error,
-        )
-
-    def _has_outgrown_history(self) -> bool:
-        info = workflow.info()
-        limit = self._state.max_history_events
-        if self._run is not None:
-            limit *= _PATIENCE_IN_A_RUN
-        return (
-            info.get_current_history_length() > limit
-            or info.get_current_history_size() > _MAX_HISTORY_BYTES
-        )
-
     async def _continue_as_new(self) -> None:
+        await self._renewal.reach_quiet_task()
         await self._leave()
         self._state.stream = self._stream.carry()
         workflow.continue_as_new(self._state)
 
-    async def _end(self) -> None:
+    async def _end(self, error: ErrorInfo) -> None:
         """Answer whoever waits; the log is valid at any point, so nothing else is to be done."""
-        if self._run is not None:
-            self._inbox.settle(self._run.stopped(_CLOSED))
-            self._run = self._state.active = None
-        self._inbox.refuse_the_rest(_CLOSED)
+        self._commands.end(error)
         await self._leave()
 
     async def _leave(self) -> None:
         """Let every handler answer: with an outcome, or with "ask again"."""
-        self._is_leaving = True
+        self._commands.leave()
         self._stream.detach()
         await workflow.wait_condition(workflow.all_handlers_finished)
 
-    # ── commands ───────────────────────────────────────────────────────────────────────────────
-
-    def _check(self, command: QueuedCommand) -> None:
-        reason = self._inbox.refusal(command)
-        if reason:
-            raise _refusal(ErrorInfo(type="CommandError", message=reason))
-
-    async def _do(self, command: QueuedCommand) -> Outcome:
-        if not command.command_id:
-            info = workflow.current_update_info()
-            command.command_id = info.id if info else str(workflow.uuid4())
-        self._inbox.put(command)
-        return await self._outcome_of(command.command_id, command.verb)
-
-    async def _outcome_of(self, command_id: str, verb: str) -> Outcome:
-        await workflow.wait_condition(
-            lambda: self._inbox.outcome(command_id) is not None or self._is_leaving
-        )
-        outcome = self._inbox.outcome(command_id)
-        if outcome is None:
-            return Outcome(command_id=command_id, verb=verb, status="pending")
-        if outcome.error is not None:
-            raise _refusal(outcome.error, outcome)
-        return outcome
-
     def _state_name(self) -> SessionStateName:
-        if self._is_closed:
+        if self._commands.is_closing:
             return "closed"
         if not self._state.opened:
             return "opening"
-        return "idle" if self._inbox.activity() is None else "running"
-
-
-def _refusal(error: ErrorInfo, *details: Outcome) -> ApplicationError:
-    return ApplicationError(error.message, *details, type=error.type, non_retryable=True)
+        return "idle" if self._commands.inbox.activity() is None else "running"
 
 
 def _unknown(command_id: str) -> ErrorInfo:
@@ -284,8 +206,3 @@ def _unknown(command_id: str) -> ErrorInfo:
         type="UnknownCommandError",
         message=f"the session does not remember a command {command_id!r}; read its entries instead",
     )
-
-
-_CLOSED = ErrorInfo(
-    type="SessionClosedError", message="the session was closed first; open it to resume it"
-)

@@ -42,6 +42,20 @@ MODEL: dict[str, Any] = {
 """Ten attempts are about four minutes of an unreachable provider; a provider's Retry-After
 takes the place of the backoff."""
 
+COPYING: dict[str, Any] = {
+    "start_to_close_timeout": timedelta(minutes=10),
+    "heartbeat_timeout": HEARTBEAT_TIMEOUT,
+    "retry_policy": _STORE_RETRY,
+}
+"""A fork goes on until it is whole."""
+
+PUBLISHING: dict[str, Any] = {
+    "start_to_close_timeout": timedelta(seconds=10),
+    "schedule_to_close_timeout": timedelta(seconds=30),
+    "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_attempts=5),
+}
+"""A publisher that is slow or fails holds the session up for half a minute at most."""
+
 _TOOL_GRACE = 30
 _IDEMPOTENT_ATTEMPTS = 5
 

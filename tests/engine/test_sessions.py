@@ -107,11 +107,26 @@ async def test_a_closed_session_resumes_at_the_last_appended_entry(serving: Serv
         leaf = await session.leaf_id()
         await session.close()
         with pytest.raises(SessionClosedError):
-            await session.run("anyone?")
+            await session.status()
 
         again = await sessions.open("closing", agent="agent")
         assert await again.leaf_id() == leaf
         assert not again.created
+
+
+async def test_a_run_resumes_a_session_whose_workflow_has_ended(serving: Serving) -> None:
+    """Whoever still holds the session need not open it again."""
+    async with serving(echo()) as sessions:
+        session = await sessions.open("resuming", agent="agent")
+        await (await session.run("hello"))
+        await session.close()
+        await (await session.run("anyone?"))
+        assert texts(await session.transcript()) == [
+            "hello",
+            "You said 'hello'",
+            "anyone?",
+            "You said 'anyone?'",
+        ]
 
 
 async def test_a_terminated_workflow_costs_nothing_that_was_acknowledged(serving: Serving) -> None:

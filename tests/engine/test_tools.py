@@ -32,11 +32,16 @@ async def test_calls_of_one_message_run_side_by_side(serving: Serving) -> None:
 
     @tool
     async def quick() -> str:
-        slow_may_end.set()
         return "quick"
 
-    results = await results_of(serving, "parallel", [slow, quick], call("slow"), call("quick"))
-    assert [result.text for result in results] == ["quick", "slow"]
+    agent = scripted([call("slow"), call("quick")], "done", tools=[slow, quick])
+    async with serving(agent) as sessions:
+        session = await sessions.open("parallel", agent="agent")
+        run = await session.run("go")
+        async for event in run:
+            if event.type == "tool_execution_end":
+                slow_may_end.set()
+        assert [message.text for message in await run] == ["", "quick", "slow", "done"]
 
 
 async def test_a_tool_that_raises_is_a_result_that_the_model_reads(serving: Serving) -> None:

@@ -56,7 +56,7 @@ async def fail() -> str:
     raise RuntimeError("as asked")
 
 
-def _agent(name: str, *items: object) -> Agent:
+def _agent(name: str, *items: Any) -> Agent:
     return Agent(name, model=ScriptedModel(*items), tools=[add, fail], max_turns=4)
 
 

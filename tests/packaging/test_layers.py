@@ -14,6 +14,7 @@ TEMPORAL_SIDE = (
     "perdure.demo",
     "perdure.dev_server",
     "perdure.in_process",
+    "perdure.lifecycle",
     "perdure.plugin",
     "perdure.protocol",
     "perdure.remote",

@@ -1,0 +1,26 @@
+"""One question to a model, and what may go wrong with it."""
+
+from __future__ import annotations
+
+from temporalio import activity
+
+from perdure.errors import ModelError, PerdureError
+from perdure.messages import Message
+from perdure.models.protocol import LanguageModel, ModelRequest, OnDelta
+
+
+async def ask(
+    model: LanguageModel, request: ModelRequest, on_delta: OnDelta | None = None
+) -> Message:
+    """The model's answer. Raises ModelError, and nothing else of whatever the model may raise."""
+    try:
+        return await model.respond(request, on_delta)
+    except PerdureError:
+        raise
+    except Exception as error:
+        # A model of the application's own may raise anything. Which kind it was is said, its text
+        # is not: it may hold what must not reach workflow history.
+        activity.logger.exception("the model %s raised", model.name)
+        raise ModelError(
+            f"{model.name} raised {type(error).__name__}; see the worker's log"
+        ) from error

@@ -1,0 +1,140 @@
+"""What the workflow asks of its activities, and what they answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure.protocol.commands import EntryJson, MessageJson
+from perdure.usage import Usage
+from perdure.wire import Wire
+
+MAX_RESULT_BYTES = 1_000_000
+"""The largest tool result that is passed on, in bytes of JSON."""
+
+
+class OpenSession(Wire):
+    """Load the session, or create it."""
+
+    session_id: str
+
+
+class LoadedSession(Wire):
+    """Where a session resumes."""
+
+    leaf_id: str = ""
+    created: bool = False
+
+
+class FindEntry(Wire):
+    """Look for an entry in the session's log; without an entry ID, whether there is such a
+    session.
+    """
+
+    session_id: str
+    entry_id: str = ""
+
+
+class FoundEntry(Wire):
+    """Whether it was there."""
+
+    found: bool
+
+
+class AppendEntries(Wire):
+    """Store stamped entries; a repetition adds nothing."""
+
+    session_id: str
+    entries: list[EntryJson]
+
+
+class StartRun(AppendEntries):
+    """Check that the agent's loop can start, then store the run's input."""
+
+    agent: str
+
+
+class RunPlan(Wire):
+    """What the workflow needs to know of the loop that it drives."""
+
+    model: str
+    max_turns: int
+    compact_at_tokens: int | None = None
+
+
+class CallModel(Wire):
+    """Ask the agent's model for the next message after the leaf."""
+
+    session_id: str
+    leaf_id: str
+    agent: str
+    run_id: str
+    turn: int
+    ephemeral: list[EntryJson] = []
+
+
+class PlannedCall(Wire):
+    """A tool call that the model asked for, and how it has to be run.
+
+    `timeout` is in seconds; a call that is not idempotent runs at most once.
+    """
+
+    id: str
+    name: str
+    arguments: dict[str, Any] = {}
+    idempotent: bool = False
+    timeout: float | None = None
+
+
+class ModelReply(Wire):
+    """The message that the model produced, and the calls in it that are ours to run."""
+
+    message: MessageJson
+    calls: list[PlannedCall] = []
+
+
+class RunTool(Wire):
+    """Run one tool call."""
+
+    session_id: str
+    agent: str
+    run_id: str
+    call: PlannedCall
+
+
+class ToolReply(Wire):
+    """The tool result as a message of the log."""
+
+    message: MessageJson
+
+
+class Summarize(Wire):
+    """Have the path to the leaf summarized, but for its last turns."""
+
+    session_id: str
+    leaf_id: str
+    agent: str
+    keep_turns: int = 0
+    prompt: str | None = None
+
+
+class Summary(Wire):
+    """A summary, and where what is kept begins. An empty one: there was nothing to summarize."""
+
+    text: str = ""
+    first_kept_id: str = ""
+    tokens_before: int = 0
+    usage: Usage | None = None
+
+
+class CopyPath(Wire):
+    """Make a session of the path to the leaf of another."""
+
+    session_id: str
+    leaf_id: str
+    child_id: str
+
+
+class CopiedPath(Wire):
+    """The end of the copy."""
+
+    leaf_id: str

@@ -1,0 +1,53 @@
+"""Events: what the stream carries, and what the publisher is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure.protocol.commands import EntryJson
+from perdure.protocol.outcomes import ErrorInfo
+from perdure.usage import Usage
+from perdure.wire import Wire
+
+
+class EventRecord(Wire):
+    """A run event as the stream carries it.
+
+    `index` counts the events of the run from 0, so a gap shows; `start_id` and `input_count` place
+    the run in the log (as in an outcome), so a gap can be filled from the store.
+    """
+
+    type: str
+    run_id: str
+    index: int
+    start_id: str = ""
+    input_count: int = 0
+    turn: int = 0
+    entries: list[EntryJson] = []
+    leaf_id: str = ""
+    tool_call_id: str = ""
+    tool_name: str = ""
+    arguments: dict[str, Any] | None = None
+    is_error: bool | None = None
+    usage: Usage | None = None
+    error: ErrorInfo | None = None
+
+
+class LifecycleEvent(Wire):
+    """Something that happened to a session outside a run.
+
+    `session_init` (`leaf_id` empty when fresh), `session_branched` (`from_id`, `leaf_id`),
+    `session_forked` (`session_id` is the child's, `parent_id` the source's), `session_compacted`
+    (`entry`, `leaf_id`). The stream, and only it, also carries `command_failed` (`command_id`,
+    `verb`, `error`) for a signal that could not be done.
+    """
+
+    type: str
+    session_id: str
+    leaf_id: str = ""
+    from_id: str = ""
+    parent_id: str = ""
+    entry: EntryJson | None = None
+    command_id: str = ""
+    verb: str = ""
+    error: ErrorInfo | None = None

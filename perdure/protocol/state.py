@@ -1,0 +1,78 @@
+"""What a session's workflow carries from one run of it to the next."""
+
+from __future__ import annotations
+
+from temporalio.contrib.workflow_streams import WorkflowStreamState
+
+from perdure.protocol.commands import EntryJson, QueuedCommand, RunCommand
+from perdure.protocol.outcomes import ErrorInfo, Outcome
+from perdure.usage import Usage
+from perdure.wire import Wire, always
+
+MAX_HISTORY_EVENTS = 120
+"""The default length of history, in events, after which a session's workflow continues as new."""
+
+
+class ActiveRun(Wire):
+    """The position of the run in progress: all that a worker needs to go on with it."""
+
+    run_id: str
+    digest: str = ""
+    agent: str
+    model: str
+    max_turns: int
+    compact_at_tokens: int | None = None
+    start_id: str
+    input_count: int = 0
+    ephemeral: list[EntryJson] = []
+    turn: int = 0
+    next_index: int = 0
+    usage: Usage = Usage()
+    is_cancelled: bool = False
+    joined: list[Outcome] = []
+
+
+class EventMark(Wire):
+    """Where a lifecycle event stands in the stream, and when it was published (seconds)."""
+
+    offset: int
+    at: float
+
+
+class SessionState(Wire):
+    """Everything that a session's workflow carries from one run of it to the next; bounded.
+
+    `max_history_events` is the length of history after which the workflow continues as new,
+    between two steps. A worker that takes a session over replays up to so many. It is part of the
+    state because a replay must decide as the first execution did, whatever the default is by then.
+    `owed` are the commands whose senders were told to ask again, at a continue-as-new.
+    `idle_timeout` (seconds) is how long a session without anything to do keeps its workflow; None:
+    for ever.
+    """
+
+    session_id: str
+    instance: str = ""
+    max_history_events: int = always(MAX_HISTORY_EVENTS)
+    idle_timeout: float | None = None
+    agent: str | None = None
+    opened: bool = False
+    created: bool = False
+    leaf_id: str = ""
+    tip_id: str = ""
+    inbox: list[QueuedCommand] = []
+    steering: list[RunCommand] = []
+    active: ActiveRun | None = None
+    outcomes: list[Outcome] = []
+    owed: list[str] = []
+    runs: int = 0
+    turns: int = 0
+    usage: Usage = Usage()
+    context_tokens: int = 0
+    last_error: ErrorInfo | None = None
+    stream: WorkflowStreamState | None = None
+    recent_events: list[EventMark] = []
+
+    @property
+    def tip_apart(self) -> str | None:
+        """The tip, where it is not the leaf."""
+        return self.tip_id if self.tip_id != self.leaf_id else None

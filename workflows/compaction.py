@@ -1,0 +1,63 @@
+"""Compaction: a summary takes the place of what lies before it on the path."""
+
+from __future__ import annotations
+
+from temporalio import workflow
+
+from perdure import names
+from perdure.protocol import EntryJson, LifecycleEvent, SessionState, Summarize, Summary
+from perdure.workflows.lifecycle import Lifecycle
+from perdure.workflows.log import SessionLog
+from perdure.workflows.timing import MODEL
+
+
+async def compact(
+    state: SessionState,
+    log: SessionLog,
+    lifecycle: Lifecycle,
+    *,
+    command_id: str,
+    agent: str,
+    keep_turns: int = 0,
+    prompt: str | None = None,
+) -> EntryJson | None:
+    """Have the path summarized and append the summary, if there was something to summarize.
+
+    Nothing is deleted: a branch to before it gives the whole conversation back. Raises what the
+    failed activity raised; then nothing was appended.
+    """
+    request = Summarize(
+        session_id=state.session_id,
+        leaf_id=state.leaf_id,
+        agent=agent,
+        keep_turns=keep_turns,
+        prompt=prompt,
+    )
+    summary: Summary = await workflow.execute_activity(
+        names.SUMMARIZE,
+        request,
+        result_type=Summary,
+        summary=f"summarize, keep {keep_turns} turns",
+        **MODEL,
+    )
+    if summary.usage is not None:
+        state.usage = state.usage + summary.usage
+    if not summary.text:
+        return None
+    compaction: EntryJson = {
+        "type": "compaction",
+        "summary": summary.text,
+        "first_kept_id": summary.first_kept_id,
+        "tokens_before": summary.tokens_before,
+    }
+    [entry] = await log.append(command_id, [compaction])
+    state.context_tokens = 0
+    await lifecycle.publish(
+        LifecycleEvent(
+            type="session_compacted",
+            session_id=state.session_id,
+            entry=entry,
+            leaf_id=state.leaf_id,
+        )
+    )
+    return entry

@@ -1,0 +1,91 @@
+"""The workflow's stream: run events and lifecycle events, kept for subscribers, within bounds,
+until the workflow continues as new.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from temporalio import workflow
+from temporalio.contrib.workflow_streams import WorkflowStream, WorkflowStreamState
+
+from perdure.names import LIFECYCLE_TOPIC, run_topic
+from perdure.protocol import EventMark, EventRecord, LifecycleEvent, SessionState
+from perdure.wire import Wire
+
+_KEPT_BYTES = 1_000_000
+_CARRIED_IN_A_RUN = 16_000
+_CARRIED_BETWEEN_RUNS = 4_000
+_BETWEEN_POLLS = 0.5
+"""Seconds for which a lifecycle event is kept at least, for whoever is between two polls."""
+
+
+class SessionStream:
+    """Publishes events. A subscriber to a run who falls behind what is kept reads the rest from the
+    store.
+    """
+
+    def __init__(self, stream: WorkflowStream, state: SessionState) -> None:
+        prior = state.stream
+        self._stream = stream
+        self._offset = prior.base_offset if prior else 0
+        self._sizes = deque(len(item.data) for item in prior.log) if prior else deque[int]()
+        self._bytes = sum(self._sizes)
+        self._fresh_from = self._end()
+        self._state = state
+        self._recent = state.recent_events
+
+    def publish(self, events: list[EventRecord]) -> None:
+        """Make events visible to subscribers; whatever they report is stored already."""
+        for event in events:
+            self._publish(run_topic(event.run_id), event)
+
+    def publish_lifecycle(self, event: LifecycleEvent) -> None:
+        """Make an event visible that belongs to no run."""
+        self._recent.append(EventMark(offset=self._end(), at=workflow.time()))
+        self._publish(LIFECYCLE_TOPIC, event)
+
+    def begin_step(self) -> None:
+        """What is published from now on may not have been seen by anyone at the next step."""
+        self._fresh_from = self._end()
+
+    def carry(self) -> WorkflowStreamState:
+        """What the next run of the workflow starts with: the place in the stream, recent lifecycle
+        events, and, within bounds, of a run in progress its last step, of one that is over its end.
+
+        What is carried is written into history twice, at every continue-as-new, so it is little. A
+        subscriber to a run who missed an event sees the gap at the next one, or at the end of the
+        run, and reads it from the store.
+        """
+        since = workflow.time() - _BETWEEN_POLLS
+        self._recent[:] = [mark for mark in self._recent if mark.at >= since]
+        is_running = self._state.active is not None
+        limit = _CARRIED_IN_A_RUN if is_running else _CARRIED_BETWEEN_RUNS
+        unseen = self._fresh_from if is_running else self._end() - 1
+        first = min([unseen, *(mark.offset for mark in self._recent)])
+        self._drop(max(first - self._offset, 0))
+        while self._bytes > limit:
+            self._drop(1)
+        return self._stream.get_state()
+
+    def detach(self) -> None:
+        """Let waiting subscribers go; they come back to the next run of the workflow."""
+        self._stream.detach_pollers()
+
+    def _publish(self, topic: str, event: Wire) -> None:
+        payload = event.to_payload()
+        self._stream.topic(topic).publish(payload)
+        size = payload.ByteSize() * 4 // 3
+        self._sizes.append(size)
+        self._bytes += size
+        while self._bytes > _KEPT_BYTES:
+            self._drop(1)
+
+    def _end(self) -> int:
+        return self._offset + len(self._sizes)
+
+    def _drop(self, count: int) -> None:
+        for _ in range(count):
+            self._bytes -= self._sizes.popleft()
+        self._offset += count
+        self._stream.truncate(self._offset)

@@ -1,0 +1,126 @@
+"""Branch and fork: the verbs that move about in the tree."""
+
+from __future__ import annotations
+
+from temporalio import workflow
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+from perdure import names
+from perdure.errors import InvalidSessionIdError
+from perdure.protocol import (
+    BranchCommand,
+    CopiedPath,
+    CopyPath,
+    ErrorInfo,
+    FindEntry,
+    ForkCommand,
+    FoundEntry,
+    LifecycleEvent,
+    SessionState,
+)
+from perdure.session_id import check_session_id, workflow_id
+from perdure.workflows.failures import CommandFailed
+from perdure.workflows.lifecycle import Lifecycle
+from perdure.workflows.timing import COPYING, LOADING
+
+
+async def branch(command: BranchCommand, state: SessionState, lifecycle: Lifecycle) -> None:
+    """Move the leaf to a stored entry, and that is all. Raises CommandFailed, with nothing
+    moved.
+    """
+    await _require_entry(state, command.entry_id)
+    from_id, state.leaf_id = state.leaf_id, command.entry_id
+    state.context_tokens = 0
+    await lifecycle.publish(
+        LifecycleEvent(
+            type="session_branched",
+            session_id=state.session_id,
+            from_id=from_id,
+            leaf_id=state.leaf_id,
+        )
+    )
+
+
+async def fork(command: ForkCommand, state: SessionState, lifecycle: Lifecycle) -> None:
+    """Copy the path into a new session and start its workflow, which then is on its own.
+
+    Raises CommandFailed when the ID is none or taken, or there is no path to copy; then nothing
+    changed.
+    """
+    try:
+        check_session_id(command.session_id)
+    except InvalidSessionIdError as error:
+        reason = ErrorInfo(type=type(error).__name__, message=str(error))
+        raise CommandFailed(reason) from None
+    leaf_id = state.leaf_id if command.at is None else command.at
+    await _require_entry(state, leaf_id)
+    if not leaf_id:
+        raise CommandFailed(ErrorInfo(type="CommandError", message=_NO_PATH))
+    if await _finds(command.session_id):
+        raise CommandFailed(_taken(command.session_id))
+    # From here on a session of that ID is this fork's own, whichever attempt made it: that it was
+    # absent is in history before the copy begins.
+    await workflow.execute_activity(
+        names.COPY_PATH,
+        CopyPath(session_id=state.session_id, leaf_id=leaf_id, child_id=command.session_id),
+        result_type=CopiedPath,
+        summary=f"fork into {command.session_id}"[:120],
+        **COPYING,
+    )
+    await lifecycle.publish(
+        LifecycleEvent(
+            type="session_forked", session_id=command.session_id, parent_id=state.session_id
+        )
+    )
+    await _start_child(command.session_id, state)
+
+
+async def _start_child(child_id: str, state: SessionState) -> None:
+    child = SessionState(
+        session_id=child_id,
+        agent=state.agent,
+        max_history_events=state.max_history_events,
+        idle_timeout=state.idle_timeout,
+    )
+    try:
+        await workflow.start_child_workflow(
+            names.SESSION_WORKFLOW,
+            child,
+            id=workflow_id(child_id),
+            parent_close_policy=workflow.ParentClosePolicy.ABANDON,
+            task_timeout=workflow.info().task_timeout,
+            static_summary=f"perdure session {child_id}"[:200],
+        )
+    except WorkflowAlreadyStartedError:
+        # Someone opened the child as soon as it was there.
+        return
+
+
+async def _require_entry(state: SessionState, entry_id: str) -> None:
+    if entry_id and not await _finds(state.session_id, entry_id):
+        raise CommandFailed(
+            ErrorInfo(
+                type="EntryNotFoundError",
+                message=f"no entry {entry_id[:80]!r} in {state.session_id!r}; nothing moved",
+            )
+        )
+
+
+async def _finds(session_id: str, entry_id: str = "") -> bool:
+    found: FoundEntry = await workflow.execute_local_activity(
+        names.FIND_ENTRY,
+        FindEntry(session_id=session_id, entry_id=entry_id),
+        result_type=FoundEntry,
+        **LOADING,
+    )
+    return found.found
+
+
+_NO_PATH = "the session is empty; there is no path to fork"
+
+
+def _taken(session_id: str) -> ErrorInfo:
+    return ErrorInfo(
+        type="SessionExistsError",
+        message=f"session {session_id!r} exists already; open it, or fork into another ID",
+    )
