@@ -78,7 +78,7 @@ class Renewal:
         server up to a second.
         """
         request = FindEntry(session_id=self._state.session_id)
-        with contextlib.suppress(ActivityFailure):
+        with contextlib.suppress(*ActivityFailure):
             await workflow.execute_activity(
                 names.FIND_ENTRY, request, summary="many commands wait", **LOADING
             )

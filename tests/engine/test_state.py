@@ -16,6 +16,7 @@ from perdure.protocol import (
     AppendCommand,
     BranchCommand,
     ErrorInfo,
+    EventMark,
     Outcome,
     RunCommand,
     SessionState,
@@ -40,6 +41,7 @@ RUN: dict[str, Any] = {
     "model": "a model",
     "max_turns": 7,
     "compact_at_tokens": 1_000_000,
+    "stream": True,
     "start_id": "before",
     "input_count": 1,
     "ephemeral": [WHISPER],
@@ -81,6 +83,7 @@ STATE: dict[str, Any] = {
     "context_tokens": 70,
     "last_error": ErrorInfo(type="ModelError", message="not today"),
     "stream": WorkflowStreamState(log=[], base_offset=40, publishers={}),
+    "recent_events": [EventMark(offset=38, at=1.0)],
 }
 
 
@@ -123,6 +126,7 @@ async def test_a_step_of_a_run_carries_all_that_it_did_not_change(
             "usage": after.usage,
             "context_tokens": after.context_tokens,
             "stream": after.stream,
+            "recent_events": [],
             "active": state.active.model_copy(
                 update={
                     "turn": 4,
@@ -163,6 +167,7 @@ async def test_a_command_carries_all_that_it_did_not_change(
             "inbox": waiting,
             "outcomes": [*state.outcomes, done],
             "stream": after.stream,
+            "recent_events": [],
         }
     )
     assert after == expected
