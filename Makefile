@@ -18,7 +18,7 @@ dev_installed := .venv/.installed-for-dev
 
 # Every process of the test run has a Temporal server of its own.
 PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
-ONLY := *
+ONLY :=
 
 help:
 	@echo "make demo     a session runs, dies and resumes, on a Temporal server of its own"
@@ -60,13 +60,7 @@ types: $(dev_installed)
 	$(python) -m mypy
 
 bench: $(dev_installed)
-	@scripts=$$(grep -l __main__ benchmarks/$(ONLY).py) || exit; failed=; \
-	for script in $$scripts; do \
-	    name=$$(basename $$script .py); \
-	    echo "== $$name"; \
-	    $(python) -m benchmarks.$$name $(ARGS) || failed="$$failed $$name"; \
-	done; \
-	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
+	$(python) -m benchmarks $(ARGS) $(ONLY)
 
 clean:
 	rm -rf dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -58,7 +58,7 @@ class ModelActivities:
             ModelRequest(
                 messages=messages, instructions=agent.instructions, tools=agent.tool_specs
             ),
-            heard.add,
+            heard.add if request.stream else None,
         )
         if not message.content:
             raise ModelError(f"{model.name} returned an empty message; run again to ask once more")

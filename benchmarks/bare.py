@@ -1,44 +1,43 @@
 """The yardstick: a workflow that does what a turn needs and nothing else.
 
-A turn is one update; in it a local activity (the question would be stored), a regular one (a model
-would be called) and a local one again (the answer would be stored). They do nothing: whatever time
-this takes is the server's and the SDK's.
+A turn is one update; in it a local activity for the question, a regular one in the place of the
+model call, and a local one for the answer. The local ones add a line to a file and wait until it is
+on disk, the least that a durable store can do; or they do nothing at all, and what is left is the
+server and the SDK.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from temporalio import activity, workflow
 from temporalio.client import Client, WorkflowHandle
 
 from benchmarks.conversation import ANSWER, QUESTION
 
+STORE = "bare.store"
+NOTHING = "bare.nothing"
+
 _TIMEOUT = timedelta(seconds=60)
-
-
-@activity.defn(name="bare.store")
-async def store(text: str) -> None:
-    """Take a text."""
-
-
-@activity.defn(name="bare.answer")
-async def answer(number: int) -> str:
-    """Give an answer."""
-    return ANSWER
 
 
 @workflow.defn(name="bare.turns", sandboxed=False)
 class BareTurns:
-    """Takes turns until it is told to stop."""
+    """Takes turns until it is told to stop. The local activities are those of the given name."""
 
-    def __init__(self) -> None:
+    @workflow.init
+    def __init__(self, local_activity: str) -> None:
+        self._local_activity = local_activity
         self._number = 0
         self._is_over = False
 
     @workflow.run
-    async def run(self) -> None:
+    async def run(self, local_activity: str) -> None:
         """Wait for the end."""
         await workflow.wait_condition(lambda: self._is_over)
 
@@ -46,17 +45,55 @@ class BareTurns:
     async def turn(self, question: str) -> str:
         """One turn."""
         self._number += 1
-        await workflow.execute_local_activity(store, question, start_to_close_timeout=_TIMEOUT)
+        await self._store(question)
         said = await workflow.execute_activity(
             answer, self._number, start_to_close_timeout=_TIMEOUT
         )
-        await workflow.execute_local_activity(store, said, start_to_close_timeout=_TIMEOUT)
+        await self._store(said)
         return said
 
     @workflow.signal
     def stop(self) -> None:
         """Let the workflow end."""
         self._is_over = True
+
+    async def _store(self, text: str) -> None:
+        await workflow.execute_local_activity(
+            self._local_activity, text, start_to_close_timeout=_TIMEOUT
+        )
+
+
+@activity.defn(name="bare.answer")
+async def answer(number: int) -> str:
+    """Answer at once."""
+    return ANSWER
+
+
+@activity.defn(name=NOTHING)
+async def nothing(text: str) -> None:
+    """Take a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class BareStore:
+    """A file for each workflow."""
+
+    folder: Path
+
+    @activity.defn(name=STORE)
+    async def store(self, text: str) -> None:
+        """Put a line on disk."""
+        workflow_id = activity.info().workflow_id or ""
+        await asyncio.to_thread(_append, self.folder / f"{workflow_id}.txt", f"{text}\n".encode())
+
+
+def _append(path: Path, line: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, line)
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class BareSession:
@@ -66,10 +103,15 @@ class BareSession:
         self._handle = handle
 
     @classmethod
-    async def open(cls, client: Client, session_id: str, task_queue: str) -> BareSession:
+    async def open(
+        cls, client: Client, session_id: str, task_queue: str, local_activity: str = STORE
+    ) -> BareSession:
         """Start the workflow."""
         handle = await client.start_workflow(
-            BareTurns.run, id=f"bare:{session_id}", task_queue=task_queue
+            BareTurns.run,
+            local_activity,
+            id=f"{local_activity}:{session_id}",
+            task_queue=task_queue,
         )
         return cls(handle)
 
@@ -82,5 +124,6 @@ class BareSession:
         await self._handle.signal(BareTurns.stop)
 
 
-BARE_WORKFLOWS = [BareTurns]
-BARE_ACTIVITIES: list[Callable[..., object]] = [store, answer]
+def bare_activities(folder: Path) -> list[Callable[..., object]]:
+    """What a worker of the bare workflow has to serve."""
+    return [answer, nothing, BareStore(folder).store]

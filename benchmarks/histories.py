@@ -35,7 +35,7 @@ async def history_total(client: Client, session: Session) -> HistoryTotal:
     # A query is answered after the workflow task that is under way.
     await session.status()
     events = size_bytes = runs = 0
-    async for handle in _chain(client, workflow_id(session.id)):
+    async for handle in workflow_runs(client, session):
         described = (await handle.describe()).raw_description.workflow_execution_info
         events += described.history_length
         size_bytes += described.history_size_bytes
@@ -43,11 +43,15 @@ async def history_total(client: Client, session: Session) -> HistoryTotal:
     return HistoryTotal(events, size_bytes, runs)
 
 
-async def _chain(client: Client, workflow: str) -> AsyncIterator[WorkflowHandle[object, object]]:
-    """Every run of the workflow, the newest first."""
+async def workflow_runs(
+    client: Client, session: Session
+) -> AsyncIterator[WorkflowHandle[object, object]]:
+    """Every run of the session's workflow, the newest first."""
     run_id: str | None = None
     while True:
-        handle: WorkflowHandle[object, object] = client.get_workflow_handle(workflow, run_id=run_id)
+        handle: WorkflowHandle[object, object] = client.get_workflow_handle(
+            workflow_id(session.id), run_id=run_id
+        )
         yield handle
         first = await anext(handle.fetch_history_events(page_size=1))
         run_id = first.workflow_execution_started_event_attributes.continued_execution_run_id

@@ -80,6 +80,11 @@ def at_most(limit: float) -> Budget:
     return Budget(limit)
 
 
+def at_least(limit: float) -> Budget:
+    """The figure itself has to be so much."""
+    return Budget(limit, is_floor=True)
+
+
 def at_most_times(limit: float) -> Budget:
     """The figure may be so many times its yardstick."""
     return Budget(limit, is_ratio=True)
@@ -138,7 +143,11 @@ def print_table(title: str, figures: Sequence[Figure]) -> None:
     table.add_column("what")
     for name in ("budget", "value", "yardstick", "ratio", "met"):
         table.add_column(name, justify="right")
+    benchmark = figures[0].benchmark if figures else ""
     for figure in figures:
+        if figure.benchmark != benchmark:
+            table.add_section()
+            benchmark = figure.benchmark
         table.add_row(
             figure.what,
             _budget_text(figure),

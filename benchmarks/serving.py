@@ -5,14 +5,14 @@ the same conditions.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from benchmarks.bare import BARE_ACTIVITIES, BARE_WORKFLOWS
+from benchmarks.bare import BareTurns, bare_activities
 from perdure import Agent, Sessions
 from perdure.dev_server import dev_server
 from perdure.plugin import PerdurePlugin
@@ -29,16 +29,15 @@ async def serving(*agents: Agent) -> AsyncIterator[Sessions]:
     async with dev_server() as server:
         with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
             store = FileStore(Path(folder))
-            async with worker(server.client, store, *agents):
+            async with _worker(server.client, store, agents):
                 yield Sessions(server.client, store, task_queue=TASK_QUEUE)
 
 
-def worker(client: Client, store: FileStore, *agents: Agent) -> Worker:
-    """A worker with the settings that perdure's own has."""
+def _worker(client: Client, store: FileStore, agents: Sequence[Agent]) -> Worker:
     return Worker(
         client,
         task_queue=TASK_QUEUE,
-        workflows=BARE_WORKFLOWS,
-        activities=BARE_ACTIVITIES,
+        workflows=[BareTurns],
+        activities=bare_activities(store.root),
         plugins=[PerdurePlugin(agents=agents, store=store)],
     )

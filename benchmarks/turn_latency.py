@@ -1,8 +1,8 @@
 """Time of a turn, and turns a second, against a bare workflow with the same activities.
 
-Both take turns on one server and one worker, round by round, now the one first and now the other.
-Latency is from the client's call to the answer in its hands. The yardstick stores nothing and reads
-nothing; perdure stores the question and the answer, and reads the answer back.
+All take turns on one server and one worker, round by round, each round in another order. Latency is
+from the client's call to the answer in its hands. The bare workflow puts question and answer on
+disk as perdure does, or, as told apart below, does not even that.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import asyncio
 import itertools
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.bare import BareSession
+from benchmarks.bare import NOTHING, STORE, BareSession
 from benchmarks.conversation import take_turn, talker
 from benchmarks.report import Budget, Figure, Scale, at_least_times, at_most_times, run_benchmark
 from benchmarks.serving import TASK_QUEUE, serving
@@ -49,10 +50,12 @@ async def measure(scale: Scale) -> list[Figure]:
     """One session at a time, then many."""
     figures: list[Figure] = []
     async with serving(talker()) as sessions:
-        ours, bare = await _compete(sessions, 1, turns=20, rounds=scale.pick(3, 9))
-        figures += _latency(ours, bare)
+        ours, bare, idle = await _compete(
+            sessions, 1, [STORE, NOTHING], turns=10, rounds=scale.pick(6, 20)
+        )
+        figures += _latency(ours, bare, idle)
         for count in (16, 64)[: scale.pick(1, 2)]:
-            ours, bare = await _compete(sessions, count, turns=8, rounds=scale.pick(3, 7))
+            ours, bare = await _compete(sessions, count, [STORE], turns=8, rounds=scale.pick(3, 7))
             figures.append(
                 Figure(
                     f"turns a second of {count} sessions",
@@ -65,40 +68,43 @@ async def measure(scale: Scale) -> list[Figure]:
     return figures
 
 
-def _latency(ours: Pace, bare: Pace) -> list[Figure]:
-    points: list[tuple[str, Callable[[list[float]], float], Budget | None]] = [
-        ("median", statistics.median, at_most_times(1.3)),
-        ("mean", statistics.fmean, None),
-        ("95th percentile", lambda seconds: statistics.quantiles(seconds, n=20)[-1], None),
-        ("worst", max, None),
+def _latency(ours: Pace, bare: Pace, idle: Pace) -> list[Figure]:
+    points: list[tuple[str, Callable[[list[float]], float], Pace, Budget | None]] = [
+        ("median", statistics.median, bare, at_most_times(1.3)),
+        ("median, if the bare one stores nothing", statistics.median, idle, None),
+        ("mean", statistics.fmean, bare, None),
+        ("95th percentile", lambda seconds: statistics.quantiles(seconds, n=20)[-1], bare, None),
+        ("worst", max, bare, None),
     ]
     return [
-        Figure(f"latency of a turn, {name}", point(ours.seconds), "s", budget, point(bare.seconds))
-        for name, point, budget in points
+        Figure(f"latency of a turn, {name}", point(ours.seconds), "s", budget, point(other.seconds))
+        for name, point, other, budget in points
     ]
 
 
-async def _compete(sessions: Sessions, count: int, *, turns: int, rounds: int) -> tuple[Pace, Pace]:
-    """Rounds of so many sessions and so many bare workflows. The first of each is not counted."""
+async def _compete(
+    sessions: Sessions, count: int, bare_kinds: Sequence[str], *, turns: int, rounds: int
+) -> list[Pace]:
+    """Rounds of so many sessions, and of as many bare workflows of each kind, whose local activity
+    is given. The first round is not counted. Answers with the pace of each side, perdure's first.
+    """
     ids = [f"pace-{next(_names)}" for _ in range(count)]
     opened = await asyncio.gather(*(sessions.open(name, agent="talker") for name in ids))
-    bare = await asyncio.gather(
-        *(BareSession.open(sessions.client, name, TASK_QUEUE) for name in ids)
-    )
-    ours, theirs = Pace(), Pace()
-    sides: list[tuple[Pace, list[Turn]]] = [
-        (ours, [_turn_of(session) for session in opened]),
-        (theirs, [session.turn for session in bare]),
+    bare = [
+        [await BareSession.open(sessions.client, name, TASK_QUEUE, kind) for name in ids]
+        for kind in bare_kinds
     ]
-    for _, takers in sides:
-        await Pace().round(takers, turns)
-    for _ in range(rounds):
-        for pace, takers in sides:
-            await pace.round(takers, turns)
-        sides.reverse()
+    sides = [[_turn_of(session) for session in opened]]
+    sides += [[session.turn for session in each] for each in bare]
+    paces = [Pace() for _ in sides]
+    order = deque(range(len(sides)))
+    for number in range(rounds + 1):
+        for side in order:
+            await (paces[side] if number else Pace()).round(sides[side], turns)
+        order.rotate()
     await asyncio.gather(*(session.close() for session in opened))
-    await asyncio.gather(*(session.close() for session in bare))
-    return ours, theirs
+    await asyncio.gather(*(session.close() for each in bare for session in each))
+    return paces
 
 
 def _turn_of(session: Session) -> Turn:

@@ -64,7 +64,11 @@ class Session:
     # ── verbs ──────────────────────────────────────────────────────────────────────────────────
 
     async def run(
-        self, *entries: Entry | str, run_id: str | None = None, when_busy: WhenBusy = "queue"
+        self,
+        *entries: Entry | str,
+        run_id: str | None = None,
+        when_busy: WhenBusy = "queue",
+        stream: bool = False,
     ) -> Run:
         """Run the session's agent on new entries; without any, continue from the leaf.
 
@@ -74,11 +78,17 @@ class Session:
         (`"reject"`), or joins the run in progress before its next model call (`"steer"`; its
         messages are then those from there to the end).
 
+        With `stream` the model is asked for its answer piece by piece, so that a run that is
+        cancelled keeps what was said by then.
+
         Raises CommandTooLargeError before anything is sent, EntryEncodeError for an entry that
         cannot be stored.
         """
         command = RunCommand(
-            command_id=run_id or _new_id(), entries=_as_json(entries), when_busy=when_busy
+            command_id=run_id or _new_id(),
+            entries=_as_json(entries),
+            when_busy=when_busy,
+            stream=stream,
         )
         accepted = await self._send(command, is_own_id=run_id is not None)
         return Run(self.id, command.command_id, self._remote, self._transcripts, accepted)

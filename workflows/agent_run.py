@@ -87,6 +87,7 @@ class AgentRun:
             model=plan.model,
             max_turns=plan.max_turns,
             compact_at_tokens=plan.compact_at_tokens,
+            stream=command.stream,
             start_id=state.leaf_id,
             input_count=len(stamped.stored),
             ephemeral=stamped.ephemeral,
@@ -193,6 +194,7 @@ class AgentRun:
             agent=run.agent,
             run_id=run.run_id,
             turn=run.turn,
+            stream=run.stream,
             ephemeral=run.ephemeral,
         )
         self._model_call = workflow.start_activity(

@@ -69,6 +69,7 @@ class CallModel(Wire):
     agent: str
     run_id: str
     turn: int
+    stream: bool = False
     ephemeral: list[EntryJson] = []
 
 

@@ -79,6 +79,7 @@ class RunCommand(Command):
 
     While another command is being done, it waits its turn (`queue`), is refused (`reject`), or, if
     that is a run, joins it before its next model call (`steer`).
+    With `stream` the model answers piece by piece, and a run that is cancelled keeps what it said.
     """
 
     bare: ClassVar[str] = "entries"
@@ -86,6 +87,7 @@ class RunCommand(Command):
     verb: Literal["run"] = always("run")
     entries: list[EntryJson] = []
     when_busy: WhenBusy = "queue"
+    stream: bool = False
 
     @model_validator(mode="before")
     @classmethod

@@ -22,6 +22,7 @@ class ActiveRun(Wire):
     model: str
     max_turns: int
     compact_at_tokens: int | None = None
+    stream: bool = False
     start_id: str
     input_count: int = 0
     ephemeral: list[EntryJson] = []

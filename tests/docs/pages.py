@@ -12,13 +12,28 @@ CLAUDE: Final = "anthropic:claude-sonnet-4-5"
 MODELS: Final[dict[str, dict[str, LanguageModel]]] = {
     "README.md": {
         CLAUDE: ScriptedModel(
-            [call("find_order", order_id="7")], "Order 7 ships on Friday.", "Order 8, too."
+            [call("find_order", order_id="7")],
+            "Order 7 ships on Friday.",
+            lambda messages: "Order 8, too.",
         )
     }
 }
 """Who speaks for a provider's model."""
 
 PRELUDES: Final[dict[str, str]] = {
+    "docs/tree.md": """
+from perdure import Agent, Sessions
+from perdure.testing import ScriptedModel
+
+def answer(messages):
+    if messages[-1].text.startswith("Summarize"):
+        return "The customer asked when order 7 ships."
+    return f"{sum(message.role == 'assistant' for message in messages) + 1}. noted"
+
+support = Agent("support", model=ScriptedModel(answer))
+connected = Sessions.connect(store="files:./sessions")
+sessions = await connected.__aenter__()
+""",
     "docs/sessions.md": """
 from perdure import Agent
 from perdure.testing import ScriptedModel
@@ -30,7 +45,7 @@ support = Agent(
         lambda messages: f'You said "{messages[-1].text}"',
     ),
 )
-"""
+""",
 }
 """Python that runs before a page's own."""
 

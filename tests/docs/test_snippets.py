@@ -8,6 +8,7 @@ Commands exist, with their options. Lines of a log can be read.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.docs import commands
 from tests.docs.markdown import PAGES, Block, Page
 from tests.docs.pages import MODELS, NOT_RUN, PRELUDES
 from tests.docs.stage import stage
+from tests.packaging.source import ROOT
 
 BLOCKS = [block for page in PAGES for block in page.blocks]
 LANGUAGES = {"jsonl", "python", "sh", "text", "toml"}
@@ -79,3 +81,14 @@ def test_lines_of_a_log_are_what_perdure_reads_and_writes(block: Block) -> None:
 @each("toml")
 def test_toml_can_be_read(block: Block) -> None:
     assert tomllib.loads(block.text)
+
+
+def test_the_readme_shows_what_the_demo_says() -> None:
+    """Its headings and its claims; the numbers differ each time."""
+    [excerpt] = [b.text for b in BLOCKS if b.page == "README.md" and "SIGKILL" in b.text]
+    verdict = excerpt[excerpt.index("What the log and the journal prove") :]
+    headings = re.findall(r"^\d  (.+)$", excerpt, re.MULTILINE)
+    claims = [claim.rpartition(", which")[2] for claim in re.findall(r" ✓ (.+)", verdict)]
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "perdure/demo").glob("*.py"))
+    assert [text for text in (*headings, *claims) if text not in source] == []
+    assert (len(headings), len(claims)) == (2, 4)

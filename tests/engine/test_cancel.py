@@ -27,8 +27,9 @@ class Talker:
     async def respond(self, request: Any, on_delta: Any = None) -> Message:
         if request.messages[-1].text == "short":
             return Message(role="assistant", content="fine")
-        for word in self._words:
-            on_delta(Delta("text", word, 0))
+        if on_delta is not None:
+            for word in self._words:
+                on_delta(Delta("text", word, 0))
         self.has_spoken.set()
         try:
             await asyncio.Event().wait()
@@ -47,7 +48,7 @@ async def test_cancel_stops_the_model_call_and_keeps_what_it_said(serving: Servi
     model = Talker("Once ", "upon")
     async with serving(Agent("agent", model=model)) as sessions:
         session = await sessions.open("talker", agent="agent")
-        run = await session.run("a story")
+        run = await session.run("a story", stream=True)
         await model.has_spoken.wait()
         await session.cancel()
 
@@ -65,6 +66,19 @@ async def test_cancel_stops_the_model_call_and_keeps_what_it_said(serving: Servi
             "turn_end",
         ]
         await still_usable(session)
+
+
+async def test_without_streaming_a_cancelled_answer_leaves_nothing(serving: Serving) -> None:
+    """There is no half of an answer that came in one piece."""
+    model = Talker("Once ", "upon")
+    async with serving(Agent("agent", model=model)) as sessions:
+        session = await sessions.open("all-or-nothing", agent="agent")
+        run = await session.run("a story")
+        await model.has_spoken.wait()
+        await session.cancel()
+        with pytest.raises(RunCancelledError):
+            await run
+        assert texts(await session.entries()) == ["a story"]
 
 
 async def test_cancel_before_the_model_said_anything_keeps_the_input_only(

@@ -41,6 +41,7 @@ RUN: dict[str, Any] = {
     "model": "a model",
     "max_turns": 7,
     "compact_at_tokens": 1_000_000,
+    "stream": True,
     "start_id": "before",
     "input_count": 1,
     "ephemeral": [WHISPER],

@@ -1,0 +1,127 @@
+"""History per turn is small, and the same however long the conversation is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from temporalio.api.history.v1 import HistoryEvent
+
+from benchmarks.conversation import clerk, take_turn, take_turns, talker
+from benchmarks.histories import HistoryTotal, history_total, workflow_runs
+from perdure import Agent, Message, Session, Sessions, tool
+from perdure.messages import Role, TextBlock, ToolCallBlock
+from perdure.models.protocol import ModelRequest, OnDelta
+from tests.engine.conftest import Serving
+
+IN_ONE_RUN = 100_000
+"""History events after which the workflow continues as new, so that it never does."""
+
+
+async def test_a_plain_turn_is_small_and_as_small_at_turn_60_as_at_turn_10(
+    serving: Serving,
+) -> None:
+    async with serving(talker(), max_history_events=IN_ONE_RUN) as sessions:
+        session = await sessions.open("small-plain", agent="talker")
+        await take_turns(session, 7)
+        early = await smallest_turn(sessions, session)
+        await take_turns(session, 47)
+        late = await smallest_turn(sessions, session)
+
+    assert early.events <= 15
+    assert early.size_bytes <= 5_000
+    assert late.events == early.events
+    # Counters in it have become longer by a digit.
+    assert late.size_bytes == pytest.approx(early.size_bytes, abs=60)
+
+
+async def test_a_turn_with_a_tool_is_small(serving: Serving) -> None:
+    async with serving(clerk(), max_history_events=IN_ONE_RUN) as sessions:
+        session = await sessions.open("small-tool", agent="clerk")
+        await take_turn(session)
+        turn = await smallest_turn(sessions, session)
+
+    assert turn.events <= 28
+    assert turn.size_bytes <= 9_000
+
+
+@pytest.mark.parametrize("agent, events, size_bytes", [(talker(), 15, 5_000), (clerk(), 28, 9_000)])
+async def test_what_continuing_as_new_costs_is_within_the_budget_of_a_turn(
+    serving: Serving, agent: Agent, events: int, size_bytes: int
+) -> None:
+    async with serving(agent) as sessions:
+        session = await sessions.open(f"renewed-{agent.name}", agent=agent.name)
+        await take_turns(session, 60)
+        total = await history_total(sessions.client, session)
+
+    assert total.runs > 5
+    assert total.events / 60 <= events
+    assert total.size_bytes / 60 <= size_bytes
+
+
+async def test_the_transcript_never_travels_through_history(serving: Serving) -> None:
+    """Each message is in the events of its own turn and in no later one, over all runs."""
+    agent = Agent("marked", model=Marking(), tools=[look_up])
+    async with serving(agent, max_history_events=60) as sessions:
+        session = await sessions.open("marked", agent="marked")
+        for number in range(1, 13):
+            await (await session.run(f"mark-{number:03}-asked"))
+        seen = await marks_by_turn(sessions, session)
+
+    assert seen == {
+        number: {f"mark-{number:03}-{what}" for what in ("asked", "found", "answered")}
+        for number in range(1, 13)
+    }
+
+
+class Marking:
+    """A model that looks something up and then answers, with the number of the turn in all that is
+    said.
+    """
+
+    name = "marking"
+
+    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Message:
+        turn = sum(message.role == Role.USER for message in request.messages)
+        if request.messages[-1].role == Role.TOOL_RESULT:
+            return assistant(TextBlock(text=f"mark-{turn:03}-answered"))
+        call = ToolCallBlock(id=f"call-{turn}", name="look_up", arguments={"turn": turn})
+        return assistant(call)
+
+
+@tool
+async def look_up(turn: int) -> str:
+    """Look something up."""
+    return f"mark-{turn:03}-found"
+
+
+def assistant(block: TextBlock | ToolCallBlock) -> Message:
+    return Message(role=Role.ASSISTANT, content=(block,))
+
+
+async def smallest_turn(sessions: Sessions, session: Session) -> HistoryTotal:
+    """The history of a turn; of three, because a slow machine may put a workflow task in
+    between.
+    """
+    turns = []
+    for _ in range(3):
+        before = await history_total(sessions.client, session)
+        await take_turn(session)
+        turns.append((await history_total(sessions.client, session)).since(before))
+    return min(turns, key=lambda turn: (turn.events, turn.size_bytes))
+
+
+async def marks_by_turn(sessions: Sessions, session: Session) -> dict[int, set[str]]:
+    """Which marks the history events of each turn hold."""
+    events: list[HistoryEvent] = []
+    async for handle in workflow_runs(sessions.client, session):
+        events[:0] = [event async for event in handle.fetch_history_events()]
+    seen: dict[int, set[str]] = {}
+    turn = 0
+    for event in events:
+        accepted = event.workflow_execution_update_accepted_event_attributes
+        turn += accepted.accepted_request.input.name == "run"
+        marks = re.findall(rb"mark-\d{3}-[a-z]+", event.SerializeToString())
+        seen.setdefault(turn, set()).update(mark.decode() for mark in marks)
+    assert seen.pop(0, set()) == set()
+    return seen
