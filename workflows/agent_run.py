@@ -27,6 +27,7 @@ from perdure.run_events import EventScript
 from perdure.usage import Usage
 from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
+from perdure.workflows.history import HistoryLength
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
 from perdure.workflows.session_stream import SessionStream
@@ -47,12 +48,14 @@ class AgentRun:
         log: SessionLog,
         stream: SessionStream,
         lifecycle: Lifecycle,
+        history: HistoryLength,
     ) -> None:
         self._run = run
         self._state = state
         self._log = log
         self._stream = stream
         self._lifecycle = lifecycle
+        self._history = history
         self._script = EventScript(run.run_id, run.start_id, run.input_count, run.next_index)
         self._tools = ToolCalls(run, state.session_id, self._store_result)
         self._model_call: workflow.ActivityHandle[ModelReply] | None = None
@@ -65,6 +68,7 @@ class AgentRun:
         log: SessionLog,
         stream: SessionStream,
         lifecycle: Lifecycle,
+        history: HistoryLength,
     ) -> AgentRun:
         """Check that the loop can start, then store the input. Raises CommandFailed or what the
         failed activity raised, with nothing stored.
@@ -94,7 +98,7 @@ class AgentRun:
         )
         state.runs += 1
         log.advance(stamped)
-        run = cls(state.active, state, log, stream, lifecycle)
+        run = cls(state.active, state, log, stream, lifecycle, history)
         run._publish(run._script.started(stamped.stored, state.leaf_id))
         return run
 
@@ -210,6 +214,7 @@ class AgentRun:
             reply = await self._model_call
         finally:
             self._model_call = None
+            self._history.read()
         usage = Usage.model_validate(reply.message.get("usage") or {})
         run.usage = run.usage + usage
         self._state.usage = self._state.usage + usage

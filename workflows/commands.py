@@ -22,6 +22,7 @@ from perdure.protocol import (
 from perdure.workflows.agent_run import CANCELLED, NO_AGENT, AgentRun
 from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
+from perdure.workflows.history import HistoryLength
 from perdure.workflows.inbox import Inbox, failure
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
@@ -36,8 +37,15 @@ class Commands:
     A run is done in steps, a turn each; everything else is one step.
     """
 
-    def __init__(self, state: SessionState, stream: SessionStream, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self,
+        state: SessionState,
+        stream: SessionStream,
+        lifecycle: Lifecycle,
+        history: HistoryLength,
+    ) -> None:
         self.inbox = Inbox(state)
+        self._history = history
         self.is_closing = False
         self._state = state
         self._stream = stream
@@ -55,6 +63,7 @@ class Commands:
 
     def take(self, command: QueuedCommand) -> None:
         """Do the command, now or in its turn; one that is known already is done once."""
+        self._history.read()
         if self.inbox.knows(command.command_id):
             return
         if isinstance(command, CancelCommand):
@@ -85,6 +94,7 @@ class Commands:
 
     def note_failure(self, verb: str, error: ErrorInfo) -> None:
         """A signal was refused."""
+        self._history.read()
         self._lifecycle.note_failure("", verb, error)
 
     def _cancel(self, command: CancelCommand) -> None:
@@ -222,8 +232,8 @@ class Commands:
             entry_id=entry_id,
         )
 
-    def _parts(self) -> tuple[SessionState, SessionLog, SessionStream, Lifecycle]:
-        return self._state, self._log, self._stream, self._lifecycle
+    def _parts(self) -> tuple[SessionState, SessionLog, SessionStream, Lifecycle, HistoryLength]:
+        return self._state, self._log, self._stream, self._lifecycle, self._history
 
 
 def _nothing_to_cancel(run_id: str | None) -> ErrorInfo:

@@ -9,14 +9,14 @@ from temporalio import workflow
 from perdure import names
 from perdure.protocol import FindEntry, SessionState
 from perdure.workflows.failures import ActivityFailure
+from perdure.workflows.history import HistoryLength
 from perdure.workflows.inbox import Inbox
 from perdure.workflows.timing import LOADING
 
-LEAST_WHEN_IDLE = 100
+_LEAST_WHEN_IDLE = 100
 """Events below which an idle session does not continue as new: one with less history has hardly
 begun, and would only go round in circles."""
 
-_MAX_HISTORY_BYTES = 2_000_000
 _PATIENCE_AT_WORK = 3
 """How many times more events there may be in the middle of a run, or while commands wait: whoever
 waits for one has to ask again after a continue-as-new, which is dear."""
@@ -33,30 +33,32 @@ class Renewal:
     short, and the last one is one in which nothing is done.
     """
 
-    def __init__(self, state: SessionState, inbox: Inbox) -> None:
+    def __init__(self, state: SessionState, inbox: Inbox, history: HistoryLength) -> None:
         self._state = state
         self._inbox = inbox
-        self._task = 0
+        self._history = history
         self._steps = 0
 
-    def is_due(self, at_least: int = 0) -> bool:
+    def is_due(self) -> bool:
         """Whether history has become longer than a worker should have to replay."""
-        info = workflow.info()
-        limit = max(self._state.max_history_events, at_least)
+        limit = self._state.max_history_events
         if self._state.active is not None or not self._inbox.is_empty:
             limit *= _PATIENCE_AT_WORK
-        return (
-            info.get_current_history_length() > limit
-            or info.get_current_history_size() > _MAX_HISTORY_BYTES
-            or info.is_continue_as_new_suggested()
-        )
+        return self._history.events > limit or self._history.is_too_large
+
+    def is_due_at_rest(self, since: int) -> bool:
+        """Whether history has become too long since that length, by messages that leave nothing to
+        do: refused ones, openings, the polls of subscribers.
+        """
+        events = workflow.info().get_current_history_length()
+        return events != since and events > max(self._state.max_history_events, _LEAST_WHEN_IDLE)
 
     async def end_long_task(self) -> None:
         """To be called after each step: while others wait, a task has only so many."""
-        task = workflow.info().get_current_history_length()
-        self._steps = 1 if task != self._task else self._steps + 1
-        self._task = task
-        if self._steps >= _STEPS_AT_ONCE and not self._inbox.is_empty:
+        self._history.add_step()
+        self._steps = 0 if self._inbox.is_empty else self._steps + 1
+        if self._steps >= _STEPS_AT_ONCE:
+            self._steps = 0
             await self._begin_task()
 
     async def reach_quiet_task(self) -> None:
@@ -82,3 +84,4 @@ class Renewal:
             await workflow.execute_activity(
                 names.FIND_ENTRY, request, summary="many commands wait", **LOADING
             )
+        self._history.read()

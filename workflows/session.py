@@ -28,8 +28,9 @@ from perdure.protocol import (
 )
 from perdure.workflows.commands import CLOSED, Commands
 from perdure.workflows.failures import ActivityFailure, reason_of
+from perdure.workflows.history import HistoryLength
 from perdure.workflows.lifecycle import Lifecycle
-from perdure.workflows.renewal import LEAST_WHEN_IDLE, Renewal
+from perdure.workflows.renewal import Renewal
 from perdure.workflows.sandbox import SANDBOXED
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.timing import LOADING
@@ -45,8 +46,9 @@ class SessionWorkflow:
         self._state = state
         self._stream = SessionStream(WorkflowStream(prior_state=state.stream), state)
         self._lifecycle = Lifecycle(state, self._stream)
-        self._commands = Commands(state, self._stream, self._lifecycle)
-        self._renewal = Renewal(state, self._commands.inbox)
+        self._history = HistoryLength()
+        self._commands = Commands(state, self._stream, self._lifecycle, self._history)
+        self._renewal = Renewal(state, self._commands.inbox, self._history)
         self._fault: ErrorInfo | None = None
         self._openings = 0
         receive_verbs(self._commands)
@@ -70,6 +72,7 @@ class SessionWorkflow:
     @workflow.update(name=names.OPEN)
     async def open(self, command: OpenCommand) -> Opened:
         """The session is loaded, or it was created; from now on the named agent serves it."""
+        self._history.read()
         await workflow.wait_condition(lambda: self._state.opened or self._fault is not None)
         if self._fault is not None:
             raise refused(self._fault)
@@ -96,6 +99,7 @@ class SessionWorkflow:
     @workflow.update(name=names.WAIT)
     async def wait(self, command: WaitCommand) -> Outcome:
         """The outcome of a command, as soon as there is one."""
+        self._history.read()
         return await self._commands.outcome_of(command.command_id, verb="")
 
     @wait.validator
@@ -151,23 +155,24 @@ class SessionWorkflow:
         """Wait for something to do, and do one step of it; close when there was nothing for
         long.
 
-        Messages that leave nothing to do (refused ones, openings, the polls of subscribers) make
-        history longer too, so it may also have to be left behind.
+        Messages that leave nothing to do make history longer too, so it may also have to be left
+        behind.
         """
         commands = self._commands
-        openings = self._openings
+        openings, events = self._openings, workflow.info().get_current_history_length()
         try:
             await workflow.wait_condition(
                 lambda: (
                     commands.is_ready
                     or self._openings > openings
-                    or self._renewal.is_due(LEAST_WHEN_IDLE)
+                    or self._renewal.is_due_at_rest(since=events)
                 ),
                 timeout=self._state.idle_timeout,
             )
         except TimeoutError:
             commands.is_closing = not commands.is_ready
         if not commands.is_ready:
+            self._history.read()
             return
         self._stream.begin_step()
         await commands.next_step()
