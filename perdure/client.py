@@ -75,7 +75,8 @@ class Sessions:
         From now on the named agent serves it; without a name, whoever served it before. A named
         `instance` is a second workflow over the same log, with a leaf of its own: what the two
         append are sibling branches. After `idle_timeout` seconds without anything to do the
-        workflow ends, and the next run resumes the session; without one it stays. Raises
+        workflow ends, and the next run resumes the session; without one it stays. Raises ValueError
+        for a time that is none or longer than ten years,
         InvalidSessionIdError, DamagedLogError when the log cannot be read, ServerError when no
         worker answers within `timeout` seconds.
         """

@@ -63,7 +63,7 @@ class Commands:
 
     def take(self, command: QueuedCommand) -> None:
         """Do the command, now or in its turn; one that is known already is done once."""
-        self._history.read()
+        self.inbox.note_message()
         if self.inbox.knows(command.command_id):
             return
         if isinstance(command, CancelCommand):
@@ -94,7 +94,6 @@ class Commands:
 
     def note_failure(self, verb: str, error: ErrorInfo) -> None:
         """A signal was refused."""
-        self._history.read()
         self._lifecycle.note_failure("", verb, error)
 
     def _cancel(self, command: CancelCommand) -> None:
@@ -151,6 +150,9 @@ class Commands:
             outcome = failure(command, failed.error)
         except ActivityFailure as error:
             outcome = failure(command, reason_of(error))
+        self._history.add_local_step()
+        if isinstance(command, ForkCommand | CompactCommand):
+            self._history.add_activities(2)
         if outcome is None:
             self.inbox.doing = None
         else:

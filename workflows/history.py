@@ -1,35 +1,39 @@
-"""How long the workflow's history is, as far as a replay agrees."""
+"""How long the workflow's history is, counted by what was done."""
 
 from __future__ import annotations
 
 from temporalio import workflow
 
-_MAX_BYTES = 2_000_000
-_EVENTS_OF_A_STEP = 2
+_COMMAND = 5
+"""Events of a command that is one or two local activities: its message, a share of a task, its
+markers."""
+
+_ACTIVITY = 7
+"""Events of an activity that is not local, and of the task that hears of it."""
 
 
 class HistoryLength:
-    """The length of history where it was last known for sure, and what was done since.
+    """The length of history in events, nearly.
 
-    The SDK's number is that of the current workflow task, and a replay does not part the tasks as
-    the first execution did: between two local activities the numbers differ, and a decision that
-    hangs on them is another one. They agree where something from outside begins a task: a message,
-    or the result of an activity that is not local. So the number is read there only.
+    Why it is counted and not asked for: the SDK's number is that of the current workflow task, and
+    a replay does not part local activities into tasks as the first execution did when a query was
+    answered in between; nor does it then see messages and their results in the same order. What
+    schedules something must hang on neither. The steps that were done are the same.
     """
 
     def __init__(self) -> None:
-        self.read()
+        self.events = _COMMAND
+        self.local_steps = 0
+        """Steps since the last activity that was not local; all of them may be in one task."""
+        self.last_activity_at = workflow.time()
 
-    def read(self) -> None:
-        """Take the SDK's number. To be called before anything else in a handler of messages, and
-        right after an activity that is not local.
-        """
-        info = workflow.info()
-        self.events = info.get_current_history_length()
-        self.is_too_large = (
-            info.get_current_history_size() > _MAX_BYTES or info.is_continue_as_new_suggested()
-        )
+    def add_local_step(self) -> None:
+        """A step of local activities only was done."""
+        self.events += _COMMAND
+        self.local_steps += 1
 
-    def add_step(self) -> None:
-        """A step was taken; each leaves something."""
-        self.events += _EVENTS_OF_A_STEP
+    def add_activities(self, count: int = 1) -> None:
+        """Activities that are not local were done."""
+        self.events += _ACTIVITY * count
+        self.local_steps = 0
+        self.last_activity_at = workflow.time()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from temporalio import workflow
+
 from perdure import names
 from perdure.codec import dumps_json
 from perdure.protocol import (
@@ -37,8 +39,7 @@ class Inbox:
         self._bytes = sum(self._sizes.values())
         self._awaited: list[str] = []
         self.doing: QueuedCommand | None = None
-        self.taken = 0
-        """How many commands have come in, for whoever wants to know whether one did."""
+        self.note_message()
 
     @property
     def is_empty(self) -> bool:
@@ -121,6 +122,11 @@ class Inbox:
                 return outcome
         return None
 
+    def note_message(self) -> None:
+        """A message came: when, and in which workflow task."""
+        self.last_message_at = workflow.time()
+        self.taken_at = workflow.info().get_current_history_length()
+
     @contextmanager
     def awaiting(self, command_id: str) -> Iterator[None]:
         """Keep the outcome of the command, however many others come after it.
@@ -194,7 +200,6 @@ class Inbox:
         return 0 if active is None or not active.ephemeral else len(dumps_json(active.ephemeral))
 
     def _note(self, command: QueuedCommand) -> None:
-        self.taken += 1
         size = len(command.to_json())
         self._sizes[command.command_id] = size
         self._bytes += size

@@ -13,15 +13,18 @@ from perdure.workflows.history import HistoryLength
 from perdure.workflows.inbox import Inbox
 from perdure.workflows.timing import LOADING
 
-_LEAST_WHEN_IDLE = 100
-"""Events below which an idle session does not continue as new: one with less history has hardly
+_PATIENCE_IN_A_RUN = 3
+"""How many times more events there may be in the middle of a run: whoever waits for it has to ask
+again after a continue-as-new, which is dear."""
+
+_PATIENCE_AT_REST = 4
+_LEAST_AT_REST = 100
+"""Events below which a session at rest does not continue as new: one with less history has hardly
 begun, and would only go round in circles."""
 
-_PATIENCE_AT_WORK = 3
-"""How many times more events there may be in the middle of a run, or while commands wait: whoever
-waits for one has to ask again after a continue-as-new, which is dear."""
-
-_STEPS_AT_ONCE = 25
+_MAX_BYTES = 2_000_000
+_LOCAL_STEPS_AT_ONCE = 25
+_LOCAL_STEPS_AT_THE_END = 5
 _TRIES = 10
 
 
@@ -29,48 +32,49 @@ class Renewal:
     """Keeps history short.
 
     The server has a workflow task done again, from its beginning, when a signal arrives in the task
-    that ends the run, or a hundred in any task. So while commands wait in numbers, tasks are kept
-    short, and the last one is one in which nothing is done.
+    that ends the run, or a hundred in any task. So tasks are kept short, and where many commands
+    were done in a row, the last one is a task without a message.
     """
 
     def __init__(self, state: SessionState, inbox: Inbox, history: HistoryLength) -> None:
         self._state = state
         self._inbox = inbox
         self._history = history
-        self._steps = 0
 
     def is_due(self) -> bool:
         """Whether history has become longer than a worker should have to replay."""
         limit = self._state.max_history_events
-        if self._state.active is not None or not self._inbox.is_empty:
-            limit *= _PATIENCE_AT_WORK
-        return self._history.events > limit or self._history.is_too_large
+        if self._state.active is not None:
+            limit *= _PATIENCE_IN_A_RUN
+        info = workflow.info()
+        return (
+            self._history.events > limit
+            or info.get_current_history_size() > _MAX_BYTES
+            or info.is_continue_as_new_suggested()
+        )
 
     def is_due_at_rest(self, since: int) -> bool:
         """Whether history has become too long since that length, by messages that leave nothing to
         do: refused ones, openings, the polls of subscribers.
         """
         events = workflow.info().get_current_history_length()
-        return events != since and events > max(self._state.max_history_events, _LEAST_WHEN_IDLE)
+        limit = max(self._state.max_history_events, _LEAST_AT_REST) * _PATIENCE_AT_REST
+        return events != since and events > limit
 
     async def end_long_task(self) -> None:
-        """To be called after each step: while others wait, a task has only so many."""
-        self._history.add_step()
-        self._steps = 0 if self._inbox.is_empty else self._steps + 1
-        if self._steps >= _STEPS_AT_ONCE:
-            self._steps = 0
+        """To be called after each step: a task has only so many."""
+        if self._history.local_steps >= _LOCAL_STEPS_AT_ONCE:
             await self._begin_task()
 
     async def reach_quiet_task(self) -> None:
-        """To be called before the run ends: while others wait, look for a task without a message,
-        a few times.
+        """To be called before the run ends: after many commands look for a task without one, a few
+        times.
         """
+        if self._history.local_steps < _LOCAL_STEPS_AT_THE_END:
+            return
         for _ in range(_TRIES):
-            if self._inbox.is_empty:
-                return
-            taken = self._inbox.taken
             await self._begin_task()
-            if self._inbox.taken == taken:
+            if self._inbox.taken_at != workflow.info().get_current_history_length():
                 return
 
     async def _begin_task(self) -> None:
@@ -84,4 +88,4 @@ class Renewal:
             await workflow.execute_activity(
                 names.FIND_ENTRY, request, summary="many commands wait", **LOADING
             )
-        self._history.read()
+        self._history.add_activities()

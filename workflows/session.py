@@ -29,6 +29,7 @@ from perdure.protocol import (
 from perdure.workflows.commands import CLOSED, Commands
 from perdure.workflows.failures import ActivityFailure, reason_of
 from perdure.workflows.history import HistoryLength
+from perdure.workflows.idleness import Idleness
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.renewal import Renewal
 from perdure.workflows.sandbox import SANDBOXED
@@ -49,8 +50,8 @@ class SessionWorkflow:
         self._history = HistoryLength()
         self._commands = Commands(state, self._stream, self._lifecycle, self._history)
         self._renewal = Renewal(state, self._commands.inbox, self._history)
+        self._idleness = Idleness(state, self._commands.inbox, self._history)
         self._fault: ErrorInfo | None = None
-        self._openings = 0
         receive_verbs(self._commands)
 
     @workflow.run
@@ -58,6 +59,7 @@ class SessionWorkflow:
         """Do commands until one is `close`, or the workflow is cancelled, which means the same."""
         try:
             await self._open()
+            self._watch = asyncio.create_task(self._idleness.watch())
             while not self._commands.is_closing:
                 await self._next_step()
                 if self._renewal.is_due() and not self._commands.is_closing:
@@ -72,7 +74,7 @@ class SessionWorkflow:
     @workflow.update(name=names.OPEN)
     async def open(self, command: OpenCommand) -> Opened:
         """The session is loaded, or it was created; from now on the named agent serves it."""
-        self._history.read()
+        self._commands.inbox.note_message()
         await workflow.wait_condition(lambda: self._state.opened or self._fault is not None)
         if self._fault is not None:
             raise refused(self._fault)
@@ -81,7 +83,6 @@ class SessionWorkflow:
             state.agent = command.agent
         if command.idle_timeout is not None:
             state.idle_timeout = command.idle_timeout
-        self._openings += 1
         created, state.created = state.created, False
         return Opened(
             session_id=state.session_id,
@@ -99,7 +100,6 @@ class SessionWorkflow:
     @workflow.update(name=names.WAIT)
     async def wait(self, command: WaitCommand) -> Outcome:
         """The outcome of a command, as soon as there is one."""
-        self._history.read()
         return await self._commands.outcome_of(command.command_id, verb="")
 
     @wait.validator
@@ -159,20 +159,19 @@ class SessionWorkflow:
         behind.
         """
         commands = self._commands
-        openings, events = self._openings, workflow.info().get_current_history_length()
-        try:
-            await workflow.wait_condition(
-                lambda: (
-                    commands.is_ready
-                    or self._openings > openings
-                    or self._renewal.is_due_at_rest(since=events)
-                ),
-                timeout=self._state.idle_timeout,
+        events = workflow.info().get_current_history_length()
+        await workflow.wait_condition(
+            lambda: (
+                commands.is_ready
+                or self._idleness.is_over
+                or self._renewal.is_due_at_rest(since=events)
             )
-        except TimeoutError:
-            commands.is_closing = not commands.is_ready
+        )
         if not commands.is_ready:
-            self._history.read()
+            if self._idleness.is_over:
+                commands.is_closing = True
+            else:
+                await self._continue_as_new()
             return
         self._stream.begin_step()
         await commands.next_step()

@@ -26,6 +26,9 @@ is a little larger; what waits must also fit through a continue-as-new."""
 MAX_COMMAND_ID = 200
 """The longest command ID, in characters. A session remembers the IDs of what it did."""
 
+MAX_IDLE_TIMEOUT = 10 * 365 * 86_400
+"""The longest that a session may be told to stay when it has nothing to do, in seconds."""
+
 MAX_QUEUE = 5_000
 """The most commands that may wait in one session."""
 
@@ -67,7 +70,7 @@ class OpenCommand(Command):
     """
 
     agent: str | None = None
-    idle_timeout: float | None = None
+    idle_timeout: float | None = Field(default=None, gt=0, le=MAX_IDLE_TIMEOUT)
 
 
 WhenBusy = Literal["queue", "reject", "steer"]
