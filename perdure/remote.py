@@ -14,6 +14,7 @@ from typing import TypeVar
 from temporalio.client import (
     Client,
     WithStartWorkflowOperation,
+    WorkflowExecutionStatus,
     WorkflowHandle,
     WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
@@ -117,11 +118,19 @@ class RemoteSession:
                 f"within {answer_within:g} seconds; start one with `perdure worker`"
             ) from None
 
-    async def send(self, command: QueuedCommand) -> WorkflowUpdateHandle[Outcome]:
+    async def send(
+        self, command: QueuedCommand, *, is_own_id: bool = False
+    ) -> WorkflowUpdateHandle[Outcome]:
         """Hand a command over; it is durably queued when this returns.
 
-        Raises CommandTooLargeError before anything is sent, CommandError when the session refuses.
+        With an ID of the application's own choice, the update's ID tells its content too: the
+        server answers an ID that it knows with the first outcome, without asking the workflow
+        whether this is the same command. Raises CommandTooLargeError before anything is sent,
+        CommandError when the session refuses.
         """
+        update_id = command.command_id
+        if is_own_id:
+            update_id += f".{command.digest()}"
         size = len(command.to_json())
         if size > MAX_COMMAND_BYTES:
             raise CommandTooLargeError(size, MAX_COMMAND_BYTES)
@@ -129,7 +138,7 @@ class RemoteSession:
             lambda: self._handle().start_update(
                 command.verb,
                 command,
-                id=command.command_id,
+                id=update_id,
                 result_type=Outcome,
                 wait_for_stage=WorkflowUpdateStage.ACCEPTED,
             )
@@ -230,8 +239,10 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
             reason = "it did not answer in time"
         except WorkflowUpdateFailedError as error:
             raise _told_by_workflow(error) from None
-        except (WorkflowQueryFailedError, WorkflowQueryRejectedError):
-            raise _closed() from None
+        except (WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
+            if not _is_being_renewed(error):
+                raise _closed() from None
+            reason = "the workflow is being renewed"
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 raise _closed() from None
@@ -245,6 +256,13 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
         await asyncio.sleep(pause)
         patience -= pause + time.monotonic() - began
         pause = min(2 * pause, 2.0)
+
+
+def _is_being_renewed(error: WorkflowQueryFailedError | WorkflowQueryRejectedError) -> bool:
+    return (
+        isinstance(error, WorkflowQueryRejectedError)
+        and error.status == WorkflowExecutionStatus.CONTINUED_AS_NEW
+    )
 
 
 def _told_by_workflow(error: WorkflowUpdateFailedError) -> PerdureError | _Told:

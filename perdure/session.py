@@ -35,6 +35,9 @@ from perdure.transcript import Transcript
 from perdure.transcript_cache import Transcripts
 from perdure.tree import TreeNode
 
+_TRIES = 5
+"""How often a command is sent to a session that is open and then is not."""
+
 
 class Session:
     """One conversation. Get it from `Sessions.open`; any number of processes may hold the same
@@ -87,7 +90,7 @@ class Session:
             when_busy=when_busy,
             stream=stream,
         )
-        accepted = await self._send(command)
+        accepted = await self._send(command, is_own_id=run_id is not None)
         return Run(self.id, command.command_id, self._remote, self._transcripts, accepted)
 
     def attach(self, run_id: str) -> Run:
@@ -103,7 +106,8 @@ class Session:
         command = AppendCommand(command_id=_new_id(), entries=_as_json(entries))
         outcome = await self._do(command)
         path = await self._path(outcome.leaf_id)
-        return path[len(path) - len(entries) :]
+        stored = [entry for entry in command.entries if not entry.get("ephemeral")]
+        return path[len(path) - len(stored) :]
 
     async def branch(self, entry_id: str) -> None:
         """Move the leaf to an earlier entry (an empty ID: before the first), and that is all.
@@ -204,13 +208,17 @@ class Session:
 
     # ── inside ─────────────────────────────────────────────────────────────────────────────────
 
-    async def _send(self, command: QueuedCommand) -> WorkflowUpdateHandle[Outcome]:
-        try:
-            return await self._remote.send(command)
-        except SessionClosedError:
-            # It was closed, or idle for long. A command that was not accepted may be sent again.
-            await self._open_again()
-            return await self._remote.send(command)
+    async def _send(
+        self, command: QueuedCommand, *, is_own_id: bool = False
+    ) -> WorkflowUpdateHandle[Outcome]:
+        for _ in range(_TRIES):
+            try:
+                return await self._remote.send(command, is_own_id=is_own_id)
+            except SessionClosedError:
+                # It was closed, or idle for long. A command that was not accepted may be sent
+                # again.
+                await self._open_again()
+        return await self._remote.send(command, is_own_id=is_own_id)
 
     async def _do(self, command: QueuedCommand) -> Outcome:
         accepted = await self._send(command)

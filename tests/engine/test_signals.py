@@ -184,12 +184,12 @@ async def test_every_verb_is_an_update_that_answers_with_its_outcome(by_hand: Op
 
         assert [outcome["status"] for outcome in (appended, ran, branched, forked)] == ["done"] * 4
         one, two, ok, summary = await hand.session.entries()
-        assert (appended["start_id"], appended["leaf_id"]) == ("", one.id)
+        assert (appended.get("start_id"), appended["leaf_id"]) == (None, one.id)
         assert (ran["start_id"], ran["leaf_id"], ran["input_count"]) == (one.id, ok.id, 1)
         assert (branched["start_id"], branched["leaf_id"]) == (ok.id, one.id)
         assert forked["child_id"] == "hand-update-b"
         assert (compacted["entry_id"], summary.parent_id) == (summary.id, one.id)
-        assert (nothing["status"], nothing["entry_id"]) == ("done", "")
+        assert (nothing["status"], nothing.get("entry_id")) == ("done", None)
         assert two.parent_id == one.id
 
         for verb, given, error in [

@@ -57,7 +57,7 @@ RUN: dict[str, Any] = {
 STATE: dict[str, Any] = {
     "session_id": "carried",
     "instance": "b",
-    "max_history_events": 1,
+    "max_history_events": 0,
     "idle_timeout": 3600.0,
     "agent": "agent",
     "opened": True,
@@ -83,7 +83,7 @@ STATE: dict[str, Any] = {
     "context_tokens": 70,
     "last_error": ErrorInfo(type="ModelError", message="not today"),
     "stream": WorkflowStreamState(log=[], base_offset=40, publishers={}),
-    "recent_events": [EventMark(offset=38, at=1.0)],
+    "recent_events": [EventMark(offset=39, at=1.5)],
 }
 
 
@@ -126,7 +126,7 @@ async def test_a_step_of_a_run_carries_all_that_it_did_not_change(
             "usage": after.usage,
             "context_tokens": after.context_tokens,
             "stream": after.stream,
-            "recent_events": [],
+            "recent_events": [],  # what is not recent any more is forgotten
             "active": state.active.model_copy(
                 update={
                     "turn": 4,
@@ -167,7 +167,7 @@ async def test_a_command_carries_all_that_it_did_not_change(
             "inbox": waiting,
             "outcomes": [*state.outcomes, done],
             "stream": after.stream,
-            "recent_events": [],
+            "recent_events": [],  # what is not recent any more is forgotten
         }
     )
     assert after == expected
