@@ -12,12 +12,19 @@ from perdure.activities.asking import ask
 from perdure.activities.failures import as_failure
 from perdure.activities.heartbeats import Heart
 from perdure.agent import Agent
-from perdure.codec import entry_from_json
+from perdure.codec import dumps_json, entry_from_json
 from perdure.entries import MessageEntry
 from perdure.errors import ModelError, PerdureError
 from perdure.messages import Message, Role, StopReason, ToolCallBlock
 from perdure.models.protocol import Delta, ModelRequest
-from perdure.protocol import CallModel, EntryJson, MessageJson, ModelReply, PlannedCall
+from perdure.protocol import (
+    MAX_RESULT_BYTES,
+    CallModel,
+    EntryJson,
+    MessageJson,
+    ModelReply,
+    PlannedCall,
+)
 from perdure.transcript_cache import Transcripts
 
 
@@ -62,8 +69,14 @@ class ModelActivities:
         )
         if not message.content:
             raise ModelError(f"{model.name} returned an empty message; run again to ask once more")
+        size = len(dumps_json(message.to_wire()))
+        if size > MAX_RESULT_BYTES:
+            raise ModelError(
+                f"{model.name} answered with {size:,} bytes; the engine carries no more than "
+                f"{MAX_RESULT_BYTES:,} in one message"
+            )
         return ModelReply(
-            message=message.model_dump(mode="json", by_alias=True),
+            message=message.to_wire(),
             calls=[_planned(agent, call) for call in message.tool_calls],
         )
 

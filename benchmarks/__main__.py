@@ -18,6 +18,7 @@ BENCHMARKS = (
     "turn_latency",
     "long_run",
     "takeover",
+    "cancel",
     "open_and_view",
     "store_appends",
 )

@@ -31,7 +31,7 @@ async def measure(scale: Scale) -> list[Figure]:
                 for number in range(scale.pick(1, 3))
             ]
             picked_up, fresh = await _after_a_change(
-                server, folder, sessions=scale.pick(3, 12), turns=scale.pick(60, 200)
+                server, folder, sessions=scale.pick(6, 12), turns=scale.pick(60, 200)
             )
     return [
         Figure("from the kill to the answer, worst", max(killed), "s", at_most(8)),

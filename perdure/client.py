@@ -72,13 +72,15 @@ class Sessions:
     ) -> Session:
         """Resume the session of that ID, or create it; without an ID, make one up (`session.id`).
 
-        From now on the named agent serves it; without a name, whoever served it before. A named
-        `instance` is a second workflow over the same log, with a leaf of its own: what the two
-        append are sibling branches. After `idle_timeout` seconds without anything to do the
-        workflow ends, and the next run resumes the session; without one it stays. Raises ValueError
-        for a time that is none or longer than ten years,
-        InvalidSessionIdError, DamagedLogError when the log cannot be read, ServerError when no
-        worker answers within `timeout` seconds.
+        From now on the named agent serves it; without a name, the one that its running workflow
+        has, if it runs. A named `instance` is a second workflow over the same log, with a leaf of
+        its own: what the two append are sibling branches. After `idle_timeout` seconds without
+        anything to do the workflow ends, and the next run resumes the session; without one it
+        stays.
+
+        Raises InvalidSessionIdError, ValueError for an idle timeout of nothing or of over ten years,
+        DamagedLogError when the log cannot be read, ServerError when no worker answers within
+        `timeout` seconds.
         """
         session_id = check_session_id(session_id if session_id is not None else uuid.uuid4().hex)
         remote = RemoteSession(self.client, workflow_id(session_id, instance), self.task_queue)

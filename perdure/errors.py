@@ -38,11 +38,17 @@ from collections.abc import Sequence
 
 
 class PerdureError(Exception):
-    """The root of all errors that perdure raises on purpose."""
+    """The root of all errors that perdure raises on purpose.
+
+    What an error carries besides its message is empty where it was only told by name, from another
+    process.
+    """
 
 
 class InvalidSessionIdError(PerdureError, ValueError):
     """The ID cannot name a session."""
+
+    session_id: str = ""
 
     def __init__(self, session_id: str, reason: str) -> None:
         super().__init__(f"session ID {session_id[:80]!r} {reason}")
@@ -52,6 +58,8 @@ class InvalidSessionIdError(PerdureError, ValueError):
 class SessionExistsError(PerdureError):
     """The session ID is taken; open it instead, or choose another."""
 
+    session_id: str = ""
+
     def __init__(self, session_id: str) -> None:
         super().__init__(f"session {session_id!r} exists already; open it, or choose another ID")
         self.session_id = session_id
@@ -59,6 +67,8 @@ class SessionExistsError(PerdureError):
 
 class SessionNotFoundError(PerdureError, LookupError):
     """No session was created under the ID."""
+
+    session_id: str = ""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"session {session_id!r} does not exist; open it to create it")
@@ -92,6 +102,10 @@ class DamagedLogError(PerdureError):
     guessed.
     """
 
+    path: str = ""
+    line: int = 0
+    reason: str = ""
+
     def __init__(self, path: str, line: int, reason: str) -> None:
         super().__init__(f"{path}, line {line}: {reason}; restore the line, nothing was changed")
         self.path = path
@@ -118,6 +132,9 @@ class ModelError(PerdureError):
     own wish in seconds, when it stated one.
     """
 
+    retryable: bool = False
+    retry_after: float | None = None
+
     def __init__(
         self, message: str, *, retryable: bool = False, retry_after: float | None = None
     ) -> None:
@@ -136,6 +153,8 @@ class ToolResultError(PerdureError, TypeError):
 
 class UnknownAgentError(PerdureError, LookupError):
     """An agent that the worker does not serve."""
+
+    name: str = ""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         served = ", ".join(known) or "none"
@@ -168,6 +187,9 @@ class EntryNotFoundError(CommandError, LookupError):
 
 class CommandTooLargeError(CommandError):
     """A command larger than the engine carries; it was not sent. Sizes are in bytes."""
+
+    size: int = 0
+    limit: int = 0
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(

@@ -107,7 +107,7 @@ class Run:
                     position += 1
                     yield event
             outcome = await ending
-            for record in await self._rebuilt(outcome):
+            for record in await self._rebuilt(outcome) if _has_started(outcome) else ():
                 if record.index >= position:
                     yield await self._event(record)
             if outcome.error is not None:
@@ -191,6 +191,11 @@ async def _until(
                 following.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await following
+
+
+def _has_started(outcome: Outcome) -> bool:
+    """Whether the run got as far as to store its input; one that did not has no events."""
+    return outcome.error is None or bool(outcome.leaf_id or outcome.turns)
 
 
 def _so_far(record: EventRecord) -> Outcome:

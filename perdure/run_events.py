@@ -139,7 +139,7 @@ def rebuild_events(
     if outcome.error is not None:
         yield from script.failed(outcome.turns, outcome.leaf_id, outcome.error)
     elif outcome.status == "done":
-        yield from script.ended(turn, outcome.leaf_id, outcome.usage or Usage())
+        yield from script.ended(turn, outcome.leaf_id, _usage_of(new_entries))
 
 
 def calls_of(message: dict[str, Any]) -> list[PlannedCall]:
@@ -153,3 +153,9 @@ def calls_of(message: dict[str, Any]) -> list[PlannedCall]:
         for block in message.get("content") or []
         if block.get("type") == "tool_call" and not block.get("server")
     ]
+
+
+def _usage_of(entries: Sequence[EntryJson]) -> Usage:
+    messages = [entry.get("message", {}) for entry in entries]
+    usages = [message.get("usage") for message in messages if message.get("role") == "assistant"]
+    return sum((Usage.model_validate(usage or {}) for usage in usages), Usage())

@@ -115,6 +115,14 @@ class Inbox:
         if outcome.error is not None:
             self._state.last_error = outcome.error
 
+    def lighten(self) -> None:
+        """Leave out of what is remembered what the store can tell: it is carried over every
+        continue-as-new, and costs history twice at each.
+        """
+        self._state.outcomes = [
+            outcome.model_copy(update={"usage": None}) for outcome in self._state.outcomes
+        ]
+
     def outcome(self, command_id: str) -> Outcome | None:
         """What became of a command, if it is done and not long ago."""
         for outcome in reversed(self._state.outcomes):

@@ -184,6 +184,7 @@ class SessionWorkflow:
         await self._renewal.reach_quiet_task()
         await self._leave()
         self._state.stream = self._stream.carry()
+        self._commands.inbox.lighten()
         workflow.continue_as_new(self._state)
 
     async def _end(self, error: ErrorInfo) -> None:

@@ -19,9 +19,15 @@ _STORE_RETRY = RetryPolicy(
 LOADING: dict[str, Any] = {
     "start_to_close_timeout": timedelta(seconds=60),
     "schedule_to_close_timeout": timedelta(seconds=60),
-    "retry_policy": _STORE_RETRY,
+    "retry_policy": RetryPolicy(
+        initial_interval=timedelta(milliseconds=50),
+        maximum_interval=timedelta(seconds=4),
+        maximum_attempts=9,
+    ),
+    "local_retry_threshold": timedelta(seconds=1),
 }
-"""Opening gives up after a minute, so that the opener hears why."""
+"""A store that is down is tried for some 13 seconds, so that whoever opens hears why before they
+give up; a load that takes long is let finish."""
 
 STORING: dict[str, Any] = {
     "start_to_close_timeout": timedelta(seconds=60),

@@ -9,7 +9,7 @@ from perdure.usage import Usage
 from perdure.wire import Wire
 
 MAX_RESULT_BYTES = 1_000_000
-"""The largest tool result that is passed on, in bytes of JSON."""
+"""The largest message of a model or a tool that is passed on, in bytes of JSON."""
 
 
 class OpenSession(Wire):

@@ -31,7 +31,8 @@ class Outcome(Wire):
     `pending` means "ask again": the workflow continued as new meanwhile. The entries that a run or
     an append added are those on the path to `leaf_id` that come after `start_id`; of these the
     first `input_count` are its input. `child_id` is the session that a fork made, `entry_id` the
-    entry that a compaction appended (empty when there was nothing to summarize).
+    entry that a compaction appended (empty when there was nothing to summarize). `usage` is left
+    out when the run ended some time ago; its messages have it.
     """
 
     command_id: str

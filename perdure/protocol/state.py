@@ -9,7 +9,7 @@ from perdure.protocol.outcomes import ErrorInfo, Outcome
 from perdure.usage import Usage
 from perdure.wire import Wire, always
 
-MAX_HISTORY_EVENTS = 120
+MAX_HISTORY_EVENTS = 140
 """The default length of history, in events, after which a session's workflow continues as new."""
 
 

@@ -259,6 +259,17 @@ async def test_a_model_that_returns_nothing_is_one_clear_error(serving: Serving)
         assert texts(await session.transcript()) == ["hello?"]
 
 
+async def test_an_answer_too_large_for_the_engine_is_refused_at_once(serving: Serving) -> None:
+    model = ScriptedModel("x" * 1_100_000)
+    async with serving(Agent("agent", model=model)) as sessions:
+        session = await sessions.open("verbose", agent="agent")
+        with pytest.raises(ModelError, match="1,000,000") as failed:
+            await (await session.run("go"))
+        assert not failed.value.retryable
+        assert len(model.requests) == 1
+        assert texts(await session.entries()) == ["go"]
+
+
 async def test_a_run_stops_after_the_turns_that_its_agent_allows(serving: Serving) -> None:
     """A loop without end ends; what it stored stays, and it can be sent on."""
     calls = [[call("add", a=n, b=n)] for n in range(3)]
@@ -286,8 +297,9 @@ async def test_a_loop_that_cannot_start_stores_nothing(
     async with serving(*agents, echo()) as sessions:
         session = await sessions.open(f"stuck-{agent}", agent=agent)
         run = await session.run("hello")
-        with pytest.raises(error):
-            await run
+        seen, failed = await watched(run)
+        assert seen == []
+        assert isinstance(failed, error)
         assert await session.entries() == []
         again = await sessions.open(f"stuck-{agent}", agent="agent")
         assert (await (await again.run("hello")))[-1].text == "You said 'hello'"
@@ -303,7 +315,7 @@ async def test_an_empty_session_has_nothing_to_continue(serving: Serving) -> Non
 async def test_an_input_too_large_for_the_engine_is_refused_before_it_is_sent(
     serving: Serving,
 ) -> None:
-    async with serving(echo()) as sessions:
+    async with serving(scripted("seen")) as sessions:
         session = await sessions.open("large", agent="agent")
         handle = sessions.client.get_workflow_handle("session:large")
         before = (await handle.describe()).history_length

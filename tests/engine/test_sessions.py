@@ -11,13 +11,15 @@ from temporalio.exceptions import CancelledError
 
 from perdure import (
     CustomEntry,
+    Entry,
     InvalidSessionIdError,
     ServerError,
     SessionClosedError,
     Sessions,
+    StoreError,
     text,
 )
-from perdure.stores import FileStore
+from perdure.stores import FileStore, MemoryStore
 from tests.engine.agents import echo, scripted, texts
 from tests.engine.conftest import Serving
 
@@ -197,3 +199,33 @@ async def test_a_session_without_an_agent_records_and_does_not_run(serving: Serv
         with pytest.raises(LookupError, match="no agent"):
             await run
         assert texts(await session.transcript()) == ["for the record"]
+
+
+class Unreachable(MemoryStore):
+    """A store whose database is down."""
+
+    async def load_entries(self, session_id: str) -> list[Entry]:
+        raise StoreError("the database is down")
+
+
+async def test_whoever_opens_hears_that_the_store_is_down(serving: Serving) -> None:
+    """And the worker can be stopped meanwhile, and another open finds no stuck workflow."""
+    async with serving(echo(), over=Unreachable()) as sessions:
+        opening = asyncio.create_task(sessions.open("unreachable"))
+        with pytest.raises(StoreError, match="the database is down"):
+            await opening
+
+
+async def test_a_worker_stops_while_an_open_is_being_retried(serving: Serving) -> None:
+    is_asked = asyncio.Event()
+
+    class Down(Unreachable):
+        async def load_entries(self, session_id: str) -> list[Entry]:
+            is_asked.set()
+            return await super().load_entries(session_id)
+
+    async with asyncio.timeout(25):
+        async with serving(echo(), over=Down()) as sessions:
+            opening = asyncio.create_task(sessions.open("stopping"))
+            await is_asked.wait()
+        opening.cancel()
