@@ -78,7 +78,7 @@ class Sessions:
         anything to do the workflow ends, and the next run resumes the session; without one it
         stays.
 
-        Raises InvalidSessionIdError, ValueError for an idle timeout of nothing or of over ten years,
+        Raises InvalidSessionIdError, ValueError for an idle timeout of nothing or over ten years,
         DamagedLogError when the log cannot be read, ServerError when no worker answers within
         `timeout` seconds.
         """

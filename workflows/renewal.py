@@ -11,7 +11,7 @@ from perdure.protocol import FindEntry, SessionState
 from perdure.workflows.failures import ActivityFailure
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.inbox import Inbox
-from perdure.workflows.timing import LOADING
+from perdure.workflows.timing import PAUSING
 
 _PATIENCE_IN_A_RUN = 3
 """How many times more events there may be in the middle of a run: whoever waits for it has to ask
@@ -86,6 +86,6 @@ class Renewal:
         request = FindEntry(session_id=self._state.session_id)
         with contextlib.suppress(*ActivityFailure):
             await workflow.execute_activity(
-                names.FIND_ENTRY, request, summary="many commands wait", **LOADING
+                names.FIND_ENTRY, request, summary="many commands wait", **PAUSING
             )
         self._history.add_activities()

@@ -55,6 +55,12 @@ COPYING: dict[str, Any] = {
 }
 """A fork goes on until it is whole."""
 
+PAUSING: dict[str, Any] = {
+    "schedule_to_close_timeout": timedelta(seconds=10),
+    "retry_policy": RetryPolicy(maximum_attempts=1),
+}
+"""An activity that is only there to end a workflow task; what it answers is of no account."""
+
 PUBLISHING: dict[str, Any] = {
     "start_to_close_timeout": timedelta(seconds=10),
     "schedule_to_close_timeout": timedelta(seconds=30),
