@@ -26,6 +26,8 @@ async def measure(scale: Scale) -> list[Figure]:
         plain = await sessions.open("plain", agent="talker")
         figures = await _around(sessions, plain, places)
         tools = await sessions.open("tools", agent="clerk")
+        # As many as make what is carried over a continue-as-new as large as it gets.
+        await take_turns(tools, scale.pick(30, 40))
         used = await _spent(sessions, tools, WINDOW)
     return [*figures, *_per_turn("tool turn", used, at_most(28), at_most(9_000))]
 
