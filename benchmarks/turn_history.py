@@ -16,7 +16,10 @@ from benchmarks.serving import serving
 from perdure import Session, Sessions
 
 WINDOW = 20
-"""Turns that are measured together: those around the one that the figure is named after."""
+"""Plain turns that are measured together: those around the one that the figure is named after."""
+
+TOOL_TURNS = 60
+"""Tool turns that are measured together, in as many cycles of continue-as-new as even out."""
 
 
 async def measure(scale: Scale) -> list[Figure]:
@@ -27,9 +30,10 @@ async def measure(scale: Scale) -> list[Figure]:
         figures = await _around(sessions, plain, places)
         tools = await sessions.open("tools", agent="clerk")
         # As many as make what is carried over a continue-as-new as large as it gets.
-        await take_turns(tools, scale.pick(30, 40))
-        used = await _spent(sessions, tools, WINDOW)
-    return [*figures, *_per_turn("tool turn", used, at_most(28), at_most(9_000))]
+        await take_turns(tools, 30)
+        used = await _spent(sessions, tools, TOOL_TURNS)
+    budgets = (at_most(28), at_most(9_000))
+    return [*figures, *_per_turn("tool turn", used, TOOL_TURNS, *budgets)]
 
 
 async def _around(sessions: Sessions, session: Session, places: Sequence[int]) -> list[Figure]:
@@ -40,7 +44,8 @@ async def _around(sessions: Sessions, session: Session, places: Sequence[int]) -
         await take_turns(session, start - done)
         used = await _spent(sessions, session, WINDOW)
         done = start + WINDOW
-        figures += _per_turn(f"plain turn around {place:,}", used, at_most(15), at_most(5_000))
+        budgets = (at_most(15), at_most(5_000))
+        figures += _per_turn(f"plain turn around {place:,}", used, WINDOW, *budgets)
     return figures
 
 
@@ -50,10 +55,12 @@ async def _spent(sessions: Sessions, session: Session, turns: int) -> HistoryTot
     return (await history_total(sessions.client, session)).since(before)
 
 
-def _per_turn(what: str, used: HistoryTotal, events: Budget, size: Budget) -> list[Figure]:
+def _per_turn(
+    what: str, used: HistoryTotal, turns: int, events: Budget, size: Budget
+) -> list[Figure]:
     return [
-        Figure(f"{what}: events", used.events / WINDOW, "", events),
-        Figure(f"{what}: bytes", used.size_bytes / WINDOW, "bytes", size),
+        Figure(f"{what}: events", used.events / turns, "", events),
+        Figure(f"{what}: bytes", used.size_bytes / turns, "bytes", size),
     ]
 
 
