@@ -98,7 +98,7 @@ class Sessions:
             again = state.model_copy(update={"agent": opened.agent})
             return await remote.open(OpenCommand(), again, timeout)
 
-        return Session(opened, remote, self._transcripts, open_again, self.open)
+        return Session(opened, remote, self._transcripts, open_again, self.open, instance=instance)
 
 
 async def connect_client() -> Client:

@@ -134,7 +134,7 @@ class RemoteSession:
         size = len(command.to_json())
         if size > MAX_COMMAND_BYTES:
             raise CommandTooLargeError(size, MAX_COMMAND_BYTES)
-        handle = await _persist(
+        handle = await self._while_running(
             lambda: self._handle().start_update(
                 command.verb,
                 command,
@@ -153,16 +153,16 @@ class RemoteSession:
         too.
         """
         try:
-            outcome = await _persist(lambda: self._result(command_id, handle))
-            while outcome.status == "pending":
-                outcome = await _persist(lambda: self._result(command_id, None))
+            outcome = None if handle is None else await self._first_answer(handle)
+            while outcome is None or outcome.status == "pending":
+                outcome = await self._while_running(lambda: self._ask_for(command_id))
         except _Told as told:
             return told.outcome
         return outcome
 
     async def status(self) -> Status:
         """The workflow's answer to `status`. Raises SessionClosedError when it does not run."""
-        status: Status = await _persist(
+        status: Status = await self._while_running(
             lambda: self._handle().query(
                 names.STATUS,
                 result_type=Status,
@@ -178,15 +178,34 @@ class RemoteSession:
         async for item in topic.subscribe():
             yield item.data
 
-    async def _result(
-        self, command_id: str, handle: WorkflowUpdateHandle[Outcome] | None
-    ) -> Outcome:
-        if handle is not None:
-            return await handle.result()
+    async def _first_answer(self, handle: WorkflowUpdateHandle[Outcome]) -> Outcome | None:
+        """The update's own answer; None when the workflow ended under it."""
+        with suppress(SessionClosedError):
+            return await _persist(handle.result)
+        return None
+
+    async def _ask_for(self, command_id: str) -> Outcome:
         waited: Outcome = await self._handle().execute_update(
             names.WAIT, WaitCommand(command_id=command_id), result_type=Outcome
         )
         return waited
+
+    async def _while_running(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call, again when one run of the workflow ended under it and the next goes on."""
+        while True:
+            try:
+                return await _persist(call)
+            except SessionClosedError:
+                if not await self._is_running():
+                    raise
+                await asyncio.sleep(_FIRST_PAUSE)
+
+    async def _is_running(self) -> bool:
+        try:
+            described = await _persist(self._handle().describe)
+        except SessionClosedError:
+            return False
+        return described.status == WorkflowExecutionStatus.RUNNING
 
     def _handle(self) -> WorkflowHandle[object, None]:
         return self.client.get_workflow_handle(self.workflow_id)
@@ -239,10 +258,8 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
             reason = "it did not answer in time"
         except WorkflowUpdateFailedError as error:
             raise _told_by_workflow(error) from None
-        except (WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
-            if not _is_being_renewed(error):
-                raise _closed() from None
-            reason = "the workflow is being renewed"
+        except (WorkflowQueryFailedError, WorkflowQueryRejectedError):
+            raise _closed() from None
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 raise _closed() from None
@@ -256,13 +273,6 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
         await asyncio.sleep(pause)
         patience -= pause + time.monotonic() - began
         pause = min(2 * pause, 2.0)
-
-
-def _is_being_renewed(error: WorkflowQueryFailedError | WorkflowQueryRejectedError) -> bool:
-    return (
-        isinstance(error, WorkflowQueryRejectedError)
-        and error.status == WorkflowExecutionStatus.CONTINUED_AS_NEW
-    )
 
 
 def _told_by_workflow(error: WorkflowUpdateFailedError) -> PerdureError | _Told:

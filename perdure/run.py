@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -71,13 +71,16 @@ class Run:
         run_id: str,
         remote: RemoteSession,
         transcripts: Transcripts,
+        *,
         accepted: WorkflowUpdateHandle[Outcome] | None = None,
+        when_ended: Callable[[Outcome], None] | None = None,
     ) -> None:
         self.session_id = session_id
         self.id = run_id
         self._remote = remote
         self._transcripts = transcripts
         self._accepted = accepted
+        self._when_ended = when_ended
         self._ended: Outcome | None = None
 
     def __await__(self) -> Generator[Any, None, list[Message]]:
@@ -95,6 +98,8 @@ class Run:
         """What became of the run, failed or not, once it is over."""
         if self._ended is None:
             self._ended = await self._remote.outcome(self.id, self._accepted)
+            if self._when_ended is not None:
+                self._when_ended(self._ended)
         return self._ended
 
     async def __aiter__(self) -> AsyncIterator[RunEvent]:

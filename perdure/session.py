@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 from temporalio.client import WorkflowUpdateHandle
 
 from perdure.entries import CompactionEntry, Entry, MessageEntry, text
 from perdure.errors import SessionClosedError, restored
+from perdure.following import followed
 from perdure.lifecycle import SessionEvent
 from perdure.messages import Message
 from perdure.protocol import (
@@ -51,6 +53,8 @@ class Session:
         transcripts: Transcripts,
         open_again: Callable[[], Awaitable[Opened]],
         open_child: Callable[[str], Awaitable[Session]],
+        *,
+        instance: str = "",
     ) -> None:
         self.id = opened.session_id
         self.created = opened.created
@@ -58,8 +62,10 @@ class Session:
         self._transcripts = transcripts
         self._open_again = open_again
         self._open_child = open_child
+        self._instance = instance
+        self._sent = 0
         self._leaf_id = opened.leaf_id
-        self._tip_id = opened.tip_id
+        self._seen_id = opened.tip_id
 
     # ── verbs ──────────────────────────────────────────────────────────────────────────────────
 
@@ -91,7 +97,14 @@ class Session:
             stream=stream,
         )
         accepted = await self._send(command, is_own_id=run_id is not None)
-        return Run(self.id, command.command_id, self._remote, self._transcripts, accepted)
+        return Run(
+            self.id,
+            command.command_id,
+            self._remote,
+            self._transcripts,
+            accepted=accepted,
+            when_ended=partial(self._note_run, self._sent),
+        )
 
     def attach(self, run_id: str) -> Run:
         """A run that was started elsewhere, or earlier. Awaiting it raises UnknownCommandError
@@ -168,7 +181,7 @@ class Session:
         workflow does not run.
         """
         status = await self._remote.status()
-        self._leaf_id, self._tip_id = status.leaf_id, status.tip_id
+        self._leaf_id, self._seen_id = status.leaf_id, status.tip_id
         return status
 
     async def leaf_id(self) -> str:
@@ -211,6 +224,7 @@ class Session:
     async def _send(
         self, command: QueuedCommand, *, is_own_id: bool = False
     ) -> WorkflowUpdateHandle[Outcome]:
+        self._sent += 1
         for _ in range(_TRIES):
             try:
                 return await self._remote.send(command, is_own_id=is_own_id)
@@ -225,7 +239,7 @@ class Session:
         outcome = await self._remote.outcome(command.command_id, accepted)
         if outcome.error is not None:
             raise restored(outcome.error.type, outcome.error.message)
-        self._leaf_id, self._tip_id = outcome.leaf_id, outcome.tip_id or outcome.leaf_id
+        self._note_end(outcome)
         return outcome
 
     async def _load(self) -> Transcript:
@@ -235,13 +249,22 @@ class Session:
         return (await self._transcripts.holding(self.id, leaf_id)).path(leaf_id)
 
     def _leaf(self, transcript: Transcript) -> str:
-        """The live leaf, without asking the workflow.
-
-        An instance whose last entry is not the end of the log was overtaken by an append; the leaf
-        is then at the end, as it is after every append. Otherwise it is where the workflow last
-        said, which may be earlier after a branch.
+        """The live leaf, without asking the workflow: where it last said, or further on by what was
+        appended since.
         """
-        return self._leaf_id if transcript.leaf_id == self._tip_id else transcript.leaf_id
+        if transcript.leaf_id != self._seen_id:
+            self._leaf_id = followed(
+                transcript, self._leaf_id, self._seen_id, may_have_branched=not self._instance
+            )
+            self._seen_id = transcript.leaf_id
+        return self._leaf_id
+
+    def _note_run(self, sent: int, outcome: Outcome) -> None:
+        if self._sent == sent:  # and no later command has moved the leaf
+            self._note_end(outcome)
+
+    def _note_end(self, outcome: Outcome) -> None:
+        self._leaf_id, self._seen_id = outcome.leaf_id, outcome.tip_id or outcome.leaf_id
 
 
 _HEADER = ("id", "parent_id", "created_at")

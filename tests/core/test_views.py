@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -27,6 +26,7 @@ from tests.core.building import (
     user,
 )
 from tests.core.logs import chains, runs_of_ephemeral, strange_logs
+from tests.core.provider import check_as_a_provider
 
 
 def view(*entries: Entry) -> list[Message]:
@@ -215,14 +215,14 @@ def test_views_of_decoded_entries_take_no_message_apart() -> None:
 @given(chains())
 def test_whatever_the_log_holds_a_provider_accepts_the_view(log: list[Entry]) -> None:
     """4.5: checked by the providers' own rules."""
-    _check_as_a_provider(view(*log))
+    check_as_a_provider(view(*log))
 
 
 @given(strange_logs)
 def test_nothing_raises_on_a_strange_log(log: list[Entry]) -> None:
     transcript = Transcript(log)
     for leaf_id in (None, *(entry.id for entry in log)):
-        _check_as_a_provider(transcript.model_view(leaf_id))
+        check_as_a_provider(transcript.model_view(leaf_id))
 
 
 @given(st.data(), chains())
@@ -231,7 +231,7 @@ def test_ephemeral_messages_are_all_seen_and_the_view_is_still_accepted(
 ) -> None:
     run = data.draw(runs_of_ephemeral(log))
     found = Transcript(log).model_view(ephemeral=run)
-    _check_as_a_provider(found)
+    check_as_a_provider(found)
     ours = {id(entry.message) for entry in run}
     assert len([message for message in found if id(message) in ours]) == len(run)
     others = [message for message in found if id(message) not in ours]
@@ -252,22 +252,6 @@ def test_decoded_entries_have_the_views_of_the_entries_that_were_written(log: li
 
 def test_a_view_is_a_projection_of_a_list_too() -> None:
     assert model_view([said("a", "hi")]) == [user("hi")]
-
-
-def _check_as_a_provider(messages: list[Message]) -> None:
-    """Every call is answered at once, by exactly one result, and every result answers a call."""
-    open_calls: Counter[str] = Counter()
-    for message in messages:
-        assert message.role in ("user", "assistant", "tool_result")
-        assert not any(isinstance(block, OpaqueBlock) for block in message.content)
-        if message.role == "tool_result":
-            assert open_calls[message.tool_call_id] > 0
-            open_calls[message.tool_call_id] -= 1
-            continue
-        assert open_calls.total() == 0
-        if message.role == "assistant":
-            open_calls = Counter(call.id for call in message.tool_calls)
-    assert open_calls.total() == 0
 
 
 def _plain_view(log: list[Entry]) -> list[Message]:
