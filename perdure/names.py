@@ -22,7 +22,6 @@ PUBLISH: Final = "perdure.publish"
 OPEN: Final = "open"
 WAIT: Final = "wait"
 STATUS: Final = "status"
-IS_DONE: Final = "is_done"
 
 RUN: Final = "run"
 APPEND: Final = "append"

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import TypeVar
-from weakref import WeakValueDictionary
 
 from temporalio.client import (
     Client,
@@ -69,13 +68,6 @@ _WORKFLOW_ENDED = "AcceptedUpdateCompletedWorkflow"
 """The server's name for an update whose workflow ended under it."""
 
 _FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 0.5
-
-_MOST_SENDING = 2
-"""Commands to one session that this process has under way to it at a time: the server takes ten
-updates of a workflow at once, those that wait for their outcome among them, from all processes."""
-
-_sending: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
 _TASK_TIMEOUT = timedelta(seconds=5)
 
@@ -89,9 +81,6 @@ class RemoteSession:
         self.client = client
         self.workflow_id = workflow_id
         self._task_queue = task_queue
-        self._sending = _sending.setdefault(
-            f"{id(client)} {workflow_id}", asyncio.Semaphore(_MOST_SENDING)
-        )
 
     async def open(self, command: OpenCommand, state: SessionState, answer_within: float) -> Opened:
         """Start the workflow if it does not run, and wait until the session is ready.
@@ -145,16 +134,15 @@ class RemoteSession:
         size = len(command.to_json())
         if size > MAX_COMMAND_BYTES:
             raise CommandTooLargeError(size, MAX_COMMAND_BYTES)
-        async with self._sending:
-            handle = await self._while_running(
-                lambda: self._handle().start_update(
-                    command.verb,
-                    command,
-                    id=update_id,
-                    result_type=Outcome,
-                    wait_for_stage=WorkflowUpdateStage.ACCEPTED,
-                )
+        handle = await self._while_running(
+            lambda: self._handle().start_update(
+                command.verb,
+                command,
+                id=update_id,
+                result_type=Outcome,
+                wait_for_stage=WorkflowUpdateStage.ACCEPTED,
             )
+        )
         await _raise_if_refused(handle)
         return handle
 
@@ -167,8 +155,6 @@ class RemoteSession:
         try:
             outcome = None if handle is None else await self._first_answer(handle)
             while outcome is None or outcome.status == "pending":
-                if outcome is not None and outcome.is_crowded:
-                    await self._out_of_the_crowd(command_id)
                 outcome = await self._while_running(lambda: self._ask_for(command_id))
         except _Told as told:
             return told.outcome
@@ -203,23 +189,6 @@ class RemoteSession:
             names.WAIT, WaitCommand(command_id=command_id), result_type=Outcome
         )
         return waited
-
-    async def _out_of_the_crowd(self, command_id: str) -> None:
-        """Come back when the command is done, by asking in a way that takes nobody's place and
-        leaves no history.
-        """
-        pause = _FIRST_PAUSE
-        command = WaitCommand(command_id=command_id)
-        while not await self._while_running(
-            lambda: self._handle().query(
-                names.IS_DONE,
-                command,
-                result_type=bool,
-                reject_condition=QueryRejectCondition.NOT_OPEN,
-            )
-        ):
-            await asyncio.sleep(pause)
-            pause = min(1.5 * pause, _LONGEST_PAUSE)
 
     async def _while_running(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call, again when one run of the workflow ended under it and the next goes on."""

@@ -30,14 +30,6 @@ from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.tree_verbs import branch, fork
 from perdure.workflows.verbs import refused
 
-_MOST_WAITING = 4
-"""Updates that may wait for their outcome at a time.
-
-The server takes ten updates of one workflow at a time. When one more comes, it forgets the workflow
-task that is being done, with all that its appends have put into the store: harmless, since they are
-found there when they are done again, but for the order, and with that their parent, being another.
-"""
-
 
 class Commands:
     """Takes commands into the inbox, does the one that is next, and remembers the outcomes.
@@ -87,25 +79,18 @@ class Commands:
 
     async def outcome_of(self, command_id: str, verb: str) -> Outcome:
         """What became of a command; "pending" when the workflow continues as new before it is
-        done, or so many wait already that this one should rather ask than wait.
+        done.
         """
-        with self.inbox.awaiting(command_id) as others:
-            is_crowded = others >= _MOST_WAITING
+        with self.inbox.awaiting(command_id):
             await workflow.wait_condition(
-                lambda: is_crowded or self.inbox.outcome(command_id) is not None or self._is_leaving
+                lambda: self.inbox.outcome(command_id) is not None or self._is_leaving
             )
             outcome = self.inbox.outcome(command_id)
         if outcome is None:
-            return Outcome(
-                command_id=command_id, verb=verb, status="pending", is_crowded=is_crowded
-            )
+            return Outcome(command_id=command_id, verb=verb, status="pending")
         if outcome.error is not None:
             raise refused(outcome.error, outcome)
         return outcome
-
-    def is_done(self, command_id: str) -> bool:
-        """Whether asking for the outcome is answered at once."""
-        return self.inbox.outcome(command_id) is not None or not self.inbox.knows(command_id)
 
     def note_failure(self, verb: str, error: ErrorInfo) -> None:
         """A signal was refused."""

@@ -24,7 +24,7 @@ REMEMBERED_OUTCOMES = 24
 """Outcomes that a session remembers: so far back is a command that is sent again recognized. They
 are carried over every continue-as-new, so each costs history for ever."""
 
-_MOST_OWED = 256
+_MOST_OWED = 64
 
 _SHOWN = 20
 
@@ -136,17 +136,15 @@ class Inbox:
         self.taken_at = workflow.info().get_current_history_length()
 
     @contextmanager
-    def awaiting(self, command_id: str) -> Iterator[int]:
-        """Keep the outcome of the command, however many others come after it; gives the number of
-        those that are awaited already.
+    def awaiting(self, command_id: str) -> Iterator[None]:
+        """Keep the outcome of the command, however many others come after it.
 
         Who leaves without it is owed it, and may ask again in the next run of the workflow, which
         may take a while: the server is busy, and other commands are done meanwhile.
         """
-        others = len(self._awaited)
         self._awaited.append(command_id)
         try:
-            yield others
+            yield
         finally:
             self._awaited.remove(command_id)
             owed = [other for other in self._state.owed if other != command_id]

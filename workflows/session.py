@@ -107,11 +107,6 @@ class SessionWorkflow:
         if not self._commands.inbox.knows(command.command_id):
             raise refused(_unknown(command.command_id))
 
-    @workflow.query(name=names.IS_DONE)
-    def is_done(self, command: WaitCommand) -> bool:
-        """Whether `wait` would answer at once; for those who found it crowded."""
-        return self._commands.is_done(command.command_id)
-
     @workflow.query(name=names.STATUS)
     def status(self) -> Status:
         """The session at a glance."""

@@ -28,12 +28,11 @@ class ErrorInfo(Wire):
 class Outcome(Wire):
     """What became of a command.
 
-    `pending` means "ask again": the workflow continued as new meanwhile, or, when it `is_crowded`,
-    so many wait already that the server might refuse others; ask by query then. The entries that a
-    run or an append added are those on the path to `leaf_id` that come after `start_id`; of these
-    the first `input_count` are its input. `child_id` is the session that a fork made, `entry_id`
-    the entry that a compaction appended (empty when there was nothing to summarize). `usage` is
-    left out when the run ended some time ago; its messages have it.
+    `pending` means "ask again": the workflow continued as new meanwhile. The entries that a run or
+    an append added are those on the path to `leaf_id` that come after `start_id`; of these the
+    first `input_count` are its input. `child_id` is the session that a fork made, `entry_id` the
+    entry that a compaction appended (empty when there was nothing to summarize). `usage` is left
+    out when the run ended some time ago; its messages have it.
     """
 
     command_id: str
@@ -48,7 +47,6 @@ class Outcome(Wire):
     usage: Usage | None = None
     child_id: str = ""
     entry_id: str = ""
-    is_crowded: bool = False
     error: ErrorInfo | None = None
 
 
