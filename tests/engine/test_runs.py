@@ -326,10 +326,10 @@ async def test_an_input_too_large_for_the_engine_is_refused_before_it_is_sent(
         assert len((await session.messages())[0].text) == 1_400_000
 
 
-async def test_more_clients_than_the_engine_lets_wait_at_once_are_all_served(
+async def test_many_clients_of_one_session_are_all_served(
     serving: Serving,
 ) -> None:
-    """The server allows ten updates in flight; the client waits its turn instead of failing."""
+    """All of them, once: the embedded server lets more than the usual ten wait at a time."""
     async with serving(echo()) as sessions:
         session = await sessions.open("crowd", agent="agent")
 
@@ -338,6 +338,9 @@ async def test_more_clients_than_the_engine_lets_wait_at_once_are_all_served(
 
         answers = await asyncio.gather(*(ask(number) for number in range(25)))
         assert answers == [f"You said '{number}'" for number in range(25)]
+        await asyncio.gather(*(session.append(f"note {number}") for number in range(25)))
+        assert len(await session.entries()) == 75
+        assert len(await session.leaves()) == 1
 
 
 async def test_text_that_stricter_encoders_refuse_travels_unharmed(serving: Serving) -> None:
