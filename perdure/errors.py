@@ -72,8 +72,7 @@ class SessionNotFoundError(PerdureError, LookupError):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"session {session_id!r} does not exist in this store; open it to create it, or use the "
-            "store that its worker uses"
+            f"session {session_id!r} is not in this store; open it, or use the store of its worker"
         )
         self.session_id = session_id
 
