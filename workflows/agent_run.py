@@ -214,7 +214,7 @@ class AgentRun:
             reply = await self._model_call
         finally:
             self._model_call = None
-        self._history.add_activities(1 + len(reply.calls))
+        self._history.add_turn(len(reply.calls))
         usage = Usage.model_validate(reply.message.get("usage") or {})
         run.usage = run.usage + usage
         self._state.usage = self._state.usage + usage

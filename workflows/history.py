@@ -25,15 +25,23 @@ class HistoryLength:
         self.events = _COMMAND
         self.local_steps = 0
         """Steps since the last activity that was not local; all of them may be in one task."""
+        self.commands_in_a_row = 0
+        """Commands since the last turn of a run."""
         self.last_activity_at = workflow.time()
 
     def add_local_step(self) -> None:
         """A step of local activities only was done."""
         self.events += _COMMAND
         self.local_steps += 1
+        self.commands_in_a_row += 1
 
     def add_activities(self, count: int = 1) -> None:
         """Activities that are not local were done."""
         self.events += _ACTIVITY * count
         self.local_steps = 0
         self.last_activity_at = workflow.time()
+
+    def add_turn(self, calls: int) -> None:
+        """A turn of a run was taken: a call of the model, and those of tools."""
+        self.add_activities(1 + calls)
+        self.commands_in_a_row = 0

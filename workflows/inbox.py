@@ -131,9 +131,8 @@ class Inbox:
         return None
 
     def note_message(self) -> None:
-        """A message came: when, and in which workflow task."""
+        """A message came."""
         self.last_message_at = workflow.time()
-        self.taken_at = workflow.info().get_current_history_length()
 
     @contextmanager
     def awaiting(self, command_id: str) -> Iterator[None]:

@@ -10,12 +10,16 @@ from perdure import names
 from perdure.protocol import FindEntry, SessionState
 from perdure.workflows.failures import ActivityFailure
 from perdure.workflows.history import HistoryLength
-from perdure.workflows.inbox import Inbox
 from perdure.workflows.timing import PAUSING
 
 _PATIENCE_IN_A_RUN = 3
 """How many times more events there may be in the middle of a run: whoever waits for it has to ask
 again after a continue-as-new, which is dear."""
+
+_MANY = 10
+_PATIENCE_WITH_MANY = 4
+"""How many times more events there may be when so many commands came in a row: what waits behind
+them is carried, and who sends may have to send again."""
 
 _PATIENCE_AT_REST = 4
 _LEAST_AT_REST = 100
@@ -24,21 +28,18 @@ begun, and would only go round in circles."""
 
 _MAX_BYTES = 2_000_000
 _LOCAL_STEPS_AT_ONCE = 25
-_LOCAL_STEPS_AT_THE_END = 5
-_TRIES = 10
 
 
 class Renewal:
     """Keeps history short.
 
     The server has a workflow task done again, from its beginning, when a signal arrives in the task
-    that ends the run, or a hundred in any task. So tasks are kept short, and where many commands
-    were done in a row, the last one is a task without a message.
+    that ends the run, or a hundred in any task; in the second attempt at the end it turns signals
+    away. So tasks are kept short, and the last one above all.
     """
 
-    def __init__(self, state: SessionState, inbox: Inbox, history: HistoryLength) -> None:
+    def __init__(self, state: SessionState, history: HistoryLength) -> None:
         self._state = state
-        self._inbox = inbox
         self._history = history
 
     def is_due(self) -> bool:
@@ -46,6 +47,8 @@ class Renewal:
         limit = self._state.max_history_events
         if self._state.active is not None:
             limit *= _PATIENCE_IN_A_RUN
+        elif self._history.commands_in_a_row >= _MANY:
+            limit *= _PATIENCE_WITH_MANY
         info = workflow.info()
         return (
             self._history.events > limit
@@ -66,16 +69,10 @@ class Renewal:
         if self._history.local_steps >= _LOCAL_STEPS_AT_ONCE:
             await self._begin_task()
 
-    async def reach_quiet_task(self) -> None:
-        """To be called before the run ends: after many commands look for a task without one, a few
-        times.
-        """
-        if self._history.local_steps < _LOCAL_STEPS_AT_THE_END:
-            return
-        for _ in range(_TRIES):
+    async def begin_last_task(self) -> None:
+        """To be called before the run ends: where many commands come, in a task of its own."""
+        if self._history.commands_in_a_row >= _MANY:
             await self._begin_task()
-            if self._inbox.taken_at != workflow.info().get_current_history_length():
-                return
 
     async def _begin_task(self) -> None:
         """End the workflow task, so that what was done in it is in history, and begin another.

@@ -49,7 +49,7 @@ class SessionWorkflow:
         self._lifecycle = Lifecycle(state, self._stream)
         self._history = HistoryLength()
         self._commands = Commands(state, self._stream, self._lifecycle, self._history)
-        self._renewal = Renewal(state, self._commands.inbox, self._history)
+        self._renewal = Renewal(state, self._history)
         self._idleness = Idleness(state, self._commands.inbox, self._history)
         self._fault: ErrorInfo | None = None
         receive_verbs(self._commands)
@@ -181,7 +181,7 @@ class SessionWorkflow:
             raise asyncio.CancelledError
 
     async def _continue_as_new(self) -> None:
-        await self._renewal.reach_quiet_task()
+        await self._renewal.begin_last_task()
         await self._leave()
         self._state.stream = self._stream.carry()
         self._commands.inbox.lighten()
