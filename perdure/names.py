@@ -22,6 +22,7 @@ PUBLISH: Final = "perdure.publish"
 OPEN: Final = "open"
 WAIT: Final = "wait"
 STATUS: Final = "status"
+STATUS_TOLD: Final = "StatusTold"
 
 RUN: Final = "run"
 APPEND: Final = "append"

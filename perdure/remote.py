@@ -16,14 +16,12 @@ from temporalio.client import (
     WithStartWorkflowOperation,
     WorkflowExecutionStatus,
     WorkflowHandle,
-    WorkflowQueryFailedError,
-    WorkflowQueryRejectedError,
     WorkflowUpdateFailedError,
     WorkflowUpdateHandle,
     WorkflowUpdateRPCTimeoutOrCancelledError,
     WorkflowUpdateStage,
 )
-from temporalio.common import QueryRejectCondition, WorkflowIDConflictPolicy
+from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.contrib.workflow_streams import WorkflowStreamClient
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
@@ -162,14 +160,7 @@ class RemoteSession:
 
     async def status(self) -> Status:
         """The workflow's answer to `status`. Raises SessionClosedError when it does not run."""
-        status: Status = await self._while_running(
-            lambda: self._handle().query(
-                names.STATUS,
-                result_type=Status,
-                reject_condition=QueryRejectCondition.NOT_OPEN,
-            )
-        )
-        return status
+        return await self._while_running(self._ask_status)
 
     async def lifecycle(self) -> AsyncIterator[LifecycleEvent]:
         """Lifecycle events, from what the stream still holds on, across continue-as-new."""
@@ -183,6 +174,17 @@ class RemoteSession:
         with suppress(SessionClosedError):
             return await _persist(handle.result)
         return None
+
+    async def _ask_status(self) -> Status:
+        # Why not by the query of that name: see the workflow.
+        try:
+            await self._handle().execute_update(names.STATUS)
+        except WorkflowUpdateFailedError as error:
+            cause = error.cause
+            if isinstance(cause, ApplicationError) and cause.type == names.STATUS_TOLD:
+                return Status.model_validate(cause.details[0])
+            raise
+        raise _closed()
 
     async def _ask_for(self, command_id: str) -> Outcome:
         waited: Outcome = await self._handle().execute_update(
@@ -258,8 +260,6 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
             reason = "it did not answer in time"
         except WorkflowUpdateFailedError as error:
             raise _told_by_workflow(error) from None
-        except (WorkflowQueryFailedError, WorkflowQueryRejectedError):
-            raise _closed() from None
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 raise _closed() from None

@@ -107,6 +107,23 @@ class SessionWorkflow:
         if not self._commands.inbox.knows(command.command_id):
             raise refused(_unknown(command.command_id))
 
+    @workflow.update(name=names.STATUS)
+    async def ask_status(self) -> None:
+        """What perdure's own client asks, in place of the query below. Always refused: the refusal
+        holds the answer, and leaves no history.
+
+        The SDK answers a query at once. When the result of a local activity arrives meanwhile, it
+        is recorded in this workflow task and told to the workflow in the next, after the messages
+        of that. A replay tells it in this one, and then the answer to an update is in another place
+        than in history, which ends the session for good. A person's query now and then hardly meets
+        that; a client that asks all the time does.
+        """
+
+    @ask_status.validator
+    def _tell_status(self) -> None:
+        told = ErrorInfo(type=names.STATUS_TOLD, message="this is how the status is told")
+        raise refused(told, self.status())
+
     @workflow.query(name=names.STATUS)
     def status(self) -> Status:
         """The session at a glance."""

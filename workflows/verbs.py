@@ -29,7 +29,7 @@ from perdure.protocol import (
     QueuedCommand,
     RunCommand,
 )
-from perdure.wire import BAD_MESSAGE
+from perdure.wire import BAD_MESSAGE, Wire
 
 VERBS: dict[str, type[QueuedCommand]] = {
     names.RUN: RunCommand,
@@ -74,7 +74,7 @@ def receive_verbs(receiver: Receiver) -> None:
         )
 
 
-def refused(error: ErrorInfo, *details: Outcome) -> ApplicationError:
+def refused(error: ErrorInfo, *details: Wire) -> ApplicationError:
     """The failure that tells a client "no"; any other would stall the workflow."""
     return ApplicationError(error.message, *details, type=error.type, non_retryable=True)
 
