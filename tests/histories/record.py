@@ -8,7 +8,6 @@ Each file is one run of one workflow, `<version>/<scenario>-<run>.json`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 import tempfile
@@ -24,14 +23,13 @@ from perdure import (
     CustomEntry,
     PerdureError,
     Session,
-    SessionClosedError,
     Sessions,
     ephemeral,
     text,
     tool,
 )
 from perdure.dev_server import dev_server
-from perdure.names import SESSION_WORKFLOW
+from perdure.names import SESSION_WORKFLOW, STATUS
 from perdure.testing import ScriptedModel, call
 from perdure.worker import build_worker
 
@@ -116,8 +114,7 @@ async def record(folder: Path) -> None:
                     session = await sessions.open(name, agent=agent)
                     await play(session)
                     # A query is answered after the workflow task that is under way.
-                    with contextlib.suppress(SessionClosedError):
-                        await session.status()
+                    await client.get_workflow_handle(f"session:{name}").query(STATUS)
             await _write(client, folder)
 
 
