@@ -108,7 +108,7 @@ async def test_cancel_answers_open_tool_calls_as_interrupted(serving: Serving) -
 
     agent = scripted([call("add", a=1, b=2), call("endless")], "ok", tools=[add, endless])
     async with serving(agent) as sessions:
-        session = await sessions.open("interrupted", agent="agent")
+        session = await sessions.open("interrupted-tools", agent="agent")
         run = await session.run("go")
         async for event in run:
             if event.type == "tool_execution_end" and event.tool_name == "add":

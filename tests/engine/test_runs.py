@@ -275,7 +275,7 @@ async def test_a_run_stops_after_the_turns_that_its_agent_allows(serving: Servin
     calls = [[call("add", a=n, b=n)] for n in range(3)]
     agent = scripted(*calls, "enough", tools=[add], max_turns=3)
     async with serving(agent) as sessions:
-        session = await sessions.open("long", agent="agent")
+        session = await sessions.open("too-long", agent="agent")
         with pytest.raises(MaxTurnsError, match="3 turns"):
             await (await session.run("go"))
         assert [message.text for message in await (await session.run())] == ["enough"]
