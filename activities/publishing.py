@@ -12,6 +12,9 @@ from perdure import names
 from perdure.lifecycle import Publisher, SessionEvent, publish_to
 from perdure.protocol import LifecycleEvent
 
+_ATTEMPT = 10.0
+"""Seconds that the publisher has for one event."""
+
 
 class PublishActivities:
     """Hands events to the publisher, if there is one."""
@@ -28,12 +31,13 @@ class PublishActivities:
             return
         told = SessionEvent.of(event)
         try:
-            if inspect.iscoroutinefunction(self._publish):
-                await self._publish(told)
-            else:
-                answer = await asyncio.to_thread(self._publish, told)
-                if inspect.isawaitable(answer):
-                    await answer
+            async with asyncio.timeout(_ATTEMPT):
+                if inspect.iscoroutinefunction(self._publish):
+                    await self._publish(told)
+                else:
+                    answer = await asyncio.to_thread(self._publish, told)
+                    if inspect.isawaitable(answer):
+                        await answer
         except Exception as error:  # noqa: BLE001 - it is told by its kind
             activity.logger.exception("the publisher raised on %s", event.type)
             raise ApplicationError(

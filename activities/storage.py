@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from temporalio import activity
 
 from perdure import names
 from perdure.activities.agents import AgentRegistry, model_of
 from perdure.activities.failures import as_failure
+from perdure.activities.recent_leaves import RecentLeaves
 from perdure.codec import entry_from_json
-from perdure.errors import PerdureError, SessionExistsError, SessionNotFoundError
+from perdure.entries import Entry
+from perdure.errors import PerdureError, SessionExistsError, SessionNotFoundError, StoreError
 from perdure.protocol import (
+    Appended,
     AppendEntries,
     FindEntry,
     FoundEntry,
@@ -21,6 +28,9 @@ from perdure.protocol import (
 from perdure.stores.contract import Store
 from perdure.transcript_cache import Transcripts
 
+_ATTEMPT = 60.0
+"""Seconds that the store has for one attempt."""
+
 
 class StoreActivities:
     """Open, append, and the check that a run can start. Each may be repeated: the store adds
@@ -31,16 +41,15 @@ class StoreActivities:
         self._store = store
         self._agents = agents
         self._transcripts = transcripts
+        self._own_leaves = RecentLeaves()
 
     @activity.defn(name=names.OPEN_SESSION)
     async def open_session(self, request: OpenSession) -> LoadedSession:
         """Load the session, or create it; when another opener creates it in between, resume
         theirs.
         """
-        try:
+        async with _attempt():
             return await self._open(request.session_id)
-        except PerdureError as error:
-            raise as_failure(error) from None
 
     async def _open(self, session_id: str) -> LoadedSession:
         try:
@@ -51,48 +60,79 @@ class StoreActivities:
             await self._store.create_session(session_id)
         except SessionExistsError:
             return await self._resumed(session_id)
+        self._own_leaves.add(session_id, "")
         return LoadedSession(created=True)
 
     async def _resumed(self, session_id: str) -> LoadedSession:
-        return LoadedSession(leaf_id=(await self._transcripts.latest(session_id)).leaf_id)
+        leaf_id = (await self._transcripts.latest(session_id)).leaf_id
+        self._own_leaves.add(session_id, leaf_id)
+        return LoadedSession(leaf_id=leaf_id)
 
     @activity.defn(name=names.FIND_ENTRY)
     async def find_entry(self, request: FindEntry) -> FoundEntry:
         """Whether the log holds the entry; without an entry ID, whether there is such a session."""
-        try:
-            transcript = await self._transcripts.holding(request.session_id, request.entry_id)
-        except SessionNotFoundError:
-            return FoundEntry(found=False)
-        except PerdureError as error:
-            raise as_failure(error) from None
+        async with _attempt():
+            try:
+                transcript = await self._transcripts.holding(request.session_id, request.entry_id)
+            except SessionNotFoundError:
+                return FoundEntry(found=False)
         return FoundEntry(found=not request.entry_id or request.entry_id in transcript)
 
     @activity.defn(name=names.APPEND_ENTRIES)
-    async def append_entries(self, request: AppendEntries) -> None:
+    async def append_entries(self, request: AppendEntries) -> Appended | None:
         """Store entries with the IDs that the workflow gave them, so that a repetition is a
         no-op.
         """
-        try:
-            await self._append(request)
-        except PerdureError as error:
-            raise as_failure(error) from None
+        async with _attempt():
+            stored_at = await self._append(request)
+        return Appended(stored_at=stored_at) if stored_at else None
 
     @activity.defn(name=names.START_RUN)
     async def start_run(self, request: StartRun) -> RunPlan:
         """Check that the agent's loop can start; only then store the run's input."""
-        try:
+        async with _attempt():
             agent = self._agents.find(request.agent or "")
             model = model_of(agent)
-            await self._append(request)
-        except PerdureError as error:
-            raise as_failure(error) from None
+            stored_at = await self._append(request)
         return RunPlan(
+            stored_at=stored_at,
             model=model.name,
             max_turns=agent.max_turns,
             compact_at_tokens=agent.compact_at_tokens,
         )
 
-    async def _append(self, request: AppendEntries) -> None:
+    async def _append(self, request: AppendEntries) -> dict[str, str]:
+        session_id = request.session_id
         entries = [entry_from_json(entry) for entry in request.entries]
-        await self._store.append_entries(request.session_id, entries)
-        self._transcripts.add(request.session_id, entries)
+        if not entries:
+            return {}
+        known = await self._known(session_id, entries)
+        await self._store.append_entries(session_id, entries)
+        self._transcripts.add(session_id, entries)
+        self._own_leaves.move(session_id, entries[0].parent_id, entries[-1].id)
+        return {entry.id: str(entry.created_at) for entry in known}
+
+    async def _known(self, session_id: str, entries: list[Entry]) -> list[Entry]:
+        """Those of the entries that the store has already. Where this worker appended what comes
+        before them there are none; where another did, it may have got further than Temporal heard.
+        """
+        if self._own_leaves.has(session_id, entries[0].parent_id):
+            return []
+        transcript = await self._transcripts.latest(session_id)
+        stored = (transcript.get(entry.id) for entry in entries)
+        return [entry for entry in stored if entry is not None]
+
+
+@asynccontextmanager
+async def _attempt() -> AsyncIterator[None]:
+    """One attempt at something, which fails as the workflow understands it."""
+    try:
+        async with asyncio.timeout(_ATTEMPT) as deadline:
+            yield
+    except PerdureError as error:
+        raise as_failure(error) from None
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        late = StoreError(f"the store did not answer within {_ATTEMPT:g} seconds")
+        raise as_failure(late) from None

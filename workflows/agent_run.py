@@ -97,6 +97,7 @@ class AgentRun:
             ephemeral=stamped.ephemeral,
         )
         state.runs += 1
+        stamped.date(plan)
         log.advance(stamped)
         run = cls(state.active, state, log, stream, lifecycle, history)
         run._publish(run._script.started(stamped.stored, state.leaf_id))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from temporalio import workflow
 
 from perdure import names
-from perdure.protocol import AppendEntries, EntryJson, SessionState
+from perdure.protocol import Appended, AppendEntries, EntryJson, SessionState
 from perdure.workflows.stamps import Stamped, stamp
 from perdure.workflows.timing import STORING
 
@@ -31,11 +31,13 @@ class SessionLog:
         async with self._turn:
             stamped = self.stamp(command_id, entries)
             if stamped.stored:
-                await workflow.execute_local_activity(
+                appended: Appended | None = await workflow.execute_local_activity(
                     names.APPEND_ENTRIES,
                     AppendEntries(session_id=self._state.session_id, entries=stamped.stored),
+                    result_type=Appended,
                     **STORING,
                 )
+                stamped.date(appended)
             self.advance(stamped)
             return stamped
 

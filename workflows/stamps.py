@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.codec import dumps_json
-from perdure.protocol import EntryJson
+from perdure.protocol import Appended, EntryJson
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,12 @@ class Stamped:
     stored: list[EntryJson]
     ephemeral: list[EntryJson]
     leaf_id: str
+
+    def date(self, appended: Appended | None) -> None:
+        """Give entries that an earlier attempt had stored the time that they have in the log."""
+        stored_at = {} if appended is None else appended.stored_at
+        for entry in self.stored:
+            entry["created_at"] = stored_at.get(entry["id"], entry["created_at"])
 
 
 def stamp(

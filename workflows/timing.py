@@ -12,12 +12,16 @@ HEARTBEAT_TIMEOUT = timedelta(seconds=4)
 from a thread of their own."""
 
 _UNBOUNDED = timedelta(days=1)
+_A_YEAR = timedelta(days=365)
 _STORE_RETRY = RetryPolicy(
     initial_interval=timedelta(milliseconds=50), maximum_interval=timedelta(seconds=30)
 )
 
+# Local activities have no `start_to_close_timeout`: the SDK leaves the timer of each attempt that
+# failed running, and it strikes when another attempt, or another worker, is at work. How long one
+# attempt may take is the activity's own matter.
+
 LOADING: dict[str, Any] = {
-    "start_to_close_timeout": timedelta(seconds=60),
     "schedule_to_close_timeout": timedelta(seconds=60),
     "retry_policy": RetryPolicy(
         initial_interval=timedelta(milliseconds=50),
@@ -30,7 +34,7 @@ LOADING: dict[str, Any] = {
 give up; a load that takes long is let finish."""
 
 STORING: dict[str, Any] = {
-    "start_to_close_timeout": timedelta(seconds=60),
+    "schedule_to_close_timeout": _A_YEAR,
     "retry_policy": _STORE_RETRY,
     "local_retry_threshold": timedelta(seconds=4),
 }
@@ -62,7 +66,6 @@ PAUSING: dict[str, Any] = {
 """An activity that is only there to end a workflow task; what it answers is of no account."""
 
 PUBLISHING: dict[str, Any] = {
-    "start_to_close_timeout": timedelta(seconds=10),
     "schedule_to_close_timeout": timedelta(seconds=30),
     "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_attempts=5),
 }

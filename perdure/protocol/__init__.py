@@ -6,6 +6,7 @@ order, and never needs an application's own types.
 
 from perdure.protocol.activities import (
     MAX_RESULT_BYTES,
+    Appended,
     AppendEntries,
     CallModel,
     CopiedPath,
@@ -59,6 +60,7 @@ __all__ = [
     "ActiveRun",
     "AppendCommand",
     "AppendEntries",
+    "Appended",
     "ApproveCommand",
     "BranchCommand",
     "CallModel",

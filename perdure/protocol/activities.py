@@ -47,13 +47,21 @@ class AppendEntries(Wire):
     entries: list[EntryJson]
 
 
+class Appended(Wire):
+    """When the store took those entries that it had already, by ID: an earlier attempt, of which
+    Temporal did not hear, had stored them.
+    """
+
+    stored_at: dict[str, str] = {}
+
+
 class StartRun(AppendEntries):
     """Check that the agent's loop can start, then store the run's input."""
 
     agent: str
 
 
-class RunPlan(Wire):
+class RunPlan(Appended):
     """What the workflow needs to know of the loop that it drives."""
 
     model: str
