@@ -79,13 +79,12 @@ class StoreActivities:
         return FoundEntry(found=not request.entry_id or request.entry_id in transcript)
 
     @activity.defn(name=names.APPEND_ENTRIES)
-    async def append_entries(self, request: AppendEntries) -> Appended | None:
+    async def append_entries(self, request: AppendEntries) -> Appended:
         """Store entries with the IDs that the workflow gave them, so that a repetition is a
         no-op.
         """
         async with _attempt():
-            stored_at = await self._append(request)
-        return Appended(stored_at=stored_at) if stored_at else None
+            return Appended(stored_at=await self._append(request))
 
     @activity.defn(name=names.START_RUN)
     async def start_run(self, request: StartRun) -> RunPlan:

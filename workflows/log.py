@@ -31,7 +31,7 @@ class SessionLog:
         async with self._turn:
             stamped = self.stamp(command_id, entries)
             if stamped.stored:
-                appended: Appended | None = await workflow.execute_local_activity(
+                appended: Appended = await workflow.execute_local_activity(
                     names.APPEND_ENTRIES,
                     AppendEntries(session_id=self._state.session_id, entries=stamped.stored),
                     result_type=Appended,

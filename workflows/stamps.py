@@ -20,11 +20,10 @@ class Stamped:
     ephemeral: list[EntryJson]
     leaf_id: str
 
-    def date(self, appended: Appended | None) -> None:
+    def date(self, appended: Appended) -> None:
         """Give entries that an earlier attempt had stored the time that they have in the log."""
-        stored_at = {} if appended is None else appended.stored_at
         for entry in self.stored:
-            entry["created_at"] = stored_at.get(entry["id"], entry["created_at"])
+            entry["created_at"] = appended.stored_at.get(entry["id"], entry["created_at"])
 
 
 def stamp(

@@ -133,13 +133,18 @@ async def test_an_idempotent_tool_whose_worker_dies_runs_again(stage: Stage) -> 
 async def test_an_append_that_the_engine_never_heard_of_is_not_repeated(
     stage: Stage, role: str
 ) -> None:
-    """Between the store's commit and the end of the workflow task: the repetition adds nothing."""
+    """Between the store's commit and the end of the workflow task: the repetition adds nothing,
+    and the receipt is of what the log has, down to its time.
+    """
     stage.hold(f"stored-{role}")
     session = await stage.sessions.open(stage.session_id, agent="held")
     sending = asyncio.create_task(session.run("go"))
     await stage.replace_worker_at(f"stored-{role}")
 
-    assert (await (await sending))[-1].text == "All done."
+    run = await sending
+    receipts = [entry async for event in run for entry in event.entries]
+    assert receipts == await stage.store.load_entries(stage.session_id)
+    assert (await run)[-1].text == "All done."
     assert sorted(message.text for message in await stage.log()) == sorted(DONE)
     steps = stage.steps()
     assert (steps["model-0"], steps["model-1"], steps["charge"]) == (1, 1, 1)
