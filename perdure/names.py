@@ -38,6 +38,12 @@ LIFECYCLE_TOPIC: Final = "lifecycle"
 """The stream topic that carries what happens to a session outside its runs."""
 
 
+STREAM_PUBLISH: Final = "__temporal_workflow_stream_publish"
+STREAM_OFFSET: Final = "__temporal_workflow_stream_offset"
+"""The SDK's names for the signal that publishes to a workflow's stream from outside, and for the
+query of its length."""
+
+
 def run_topic(run_id: str) -> str:
     """The stream topic that carries one run's events."""
     return f"run:{run_id}"

@@ -32,8 +32,9 @@ class RunEvent:
     """Something that happened in a run. What it reports is in the store: its entries are the
     receipt.
 
-    `leaf_id` is the leaf after it. `message` is the message that ended (on `message_end`),
-    `messages` are all new messages of the run (on `agent_end`).
+    One that `is_passing` tells what is under way: nothing is stored of it, and only who watches at
+    the time gets it. `leaf_id` is the leaf after the event. `message` is the message that ended (on
+    `message_end`), `messages` are all new messages of the run (on `agent_end`).
     """
 
     type: str
@@ -47,6 +48,7 @@ class RunEvent:
     is_error: bool = False
     usage: Usage | None = None
     messages: list[Message] = field(default_factory=list)
+    is_passing: bool = False
 
     @property
     def message(self) -> Message | None:
@@ -109,7 +111,7 @@ class Run:
         try:
             async for record in _until(ending, live):
                 async for event in self._from(position, record):
-                    position += 1
+                    position += not event.is_passing
                     yield event
             outcome = await ending
             for record in await self._rebuilt(outcome) if _has_started(outcome) else ():
@@ -156,6 +158,7 @@ class Run:
             is_error=bool(record.is_error),
             usage=record.usage,
             messages=messages,
+            is_passing=record.is_passing,
         )
 
     async def _rebuilt(self, outcome: Outcome) -> list[EventRecord]:

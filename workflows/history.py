@@ -8,6 +8,9 @@ _COMMAND = 5
 """Events of a command that is one or two local activities: its message, a share of a task, its
 markers."""
 
+_MESSAGE = 4
+"""Events of a message that comes while an activity is at work, and of its task."""
+
 _ACTIVITY = 7
 """Events of an activity that is not local, and of the task that hears of it."""
 
@@ -34,6 +37,10 @@ class HistoryLength:
         self.events += _COMMAND
         self.local_steps += 1
         self.commands_in_a_row += 1
+
+    def add_messages(self, count: int) -> None:
+        """An activity sent so many messages while it was at work, as it says in its result."""
+        self.events += _MESSAGE * count
 
     def add_activities(self, count: int = 1) -> None:
         """Activities that are not local were done."""

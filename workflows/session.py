@@ -45,9 +45,10 @@ class SessionWorkflow:
     @workflow.init
     def __init__(self, state: SessionState) -> None:
         self._state = state
-        self._stream = SessionStream(WorkflowStream(prior_state=state.stream), state)
-        self._lifecycle = Lifecycle(state, self._stream)
         self._history = HistoryLength()
+        stream = WorkflowStream(prior_state=state.stream)
+        self._stream = SessionStream(stream, state)
+        self._lifecycle = Lifecycle(state, self._stream)
         self._commands = Commands(state, self._stream, self._lifecycle, self._history)
         self._renewal = Renewal(state, self._history)
         self._idleness = Idleness(state, self._commands.inbox, self._history)

@@ -5,11 +5,13 @@ until the workflow continues as new.
 from __future__ import annotations
 
 from collections import deque
+from datetime import timedelta
+from typing import Any
 
 from temporalio import workflow
-from temporalio.contrib.workflow_streams import WorkflowStream, WorkflowStreamState
+from temporalio.contrib.workflow_streams import PublishInput, WorkflowStream, WorkflowStreamState
 
-from perdure.names import LIFECYCLE_TOPIC, run_topic
+from perdure.names import LIFECYCLE_TOPIC, STREAM_OFFSET, STREAM_PUBLISH, run_topic
 from perdure.protocol import EventMark, EventRecord, LifecycleEvent, SessionState
 from perdure.wire import Wire
 
@@ -21,8 +23,8 @@ _BETWEEN_POLLS = 0.5
 
 
 class SessionStream:
-    """Publishes events. A subscriber to a run who falls behind what is kept reads the rest from the
-    store.
+    """Publishes events, and takes those that activities publish while they are at work. A
+    subscriber to a run who falls behind what is kept reads the rest from the store.
     """
 
     def __init__(self, stream: WorkflowStream, state: SessionState) -> None:
@@ -34,6 +36,9 @@ class SessionStream:
         self._fresh_from = self._end()
         self._state = state
         self._recent = state.recent_events
+        self._take: Any = workflow.get_signal_handler(STREAM_PUBLISH)
+        self._length: Any = workflow.get_query_handler(STREAM_OFFSET)
+        workflow.set_signal_handler(STREAM_PUBLISH, self._on_publish)
 
     def publish(self, events: list[EventRecord]) -> None:
         """Make events visible to subscribers; whatever they report is stored already."""
@@ -66,7 +71,9 @@ class SessionStream:
         self._drop(max(first - self._offset, 0))
         while self._bytes > limit:
             self._drop(1)
-        return self._stream.get_state()
+        # Who publishes from outside is an activity, and none is at work between two steps: there is
+        # nobody to be remembered for the sake of a batch sent twice.
+        return self._stream.get_state(publisher_ttl=timedelta(0))
 
     def detach(self) -> None:
         """Let waiting subscribers go; they come back to the next run of the workflow."""
@@ -75,7 +82,15 @@ class SessionStream:
     def _publish(self, topic: str, event: Wire) -> None:
         payload = event.to_payload()
         self._stream.topic(topic).publish(payload)
-        size = payload.ByteSize() * 4 // 3
+        self._note(payload.ByteSize() * 4 // 3)
+
+    def _on_publish(self, batch: PublishInput) -> None:
+        self._take(batch)
+        if self._length() > self._end():  # else it is a batch that came before
+            for item in batch.items:
+                self._note(len(item.data))
+
+    def _note(self, size: int) -> None:
         self._sizes.append(size)
         self._bytes += size
         while self._bytes > _KEPT_BYTES:

@@ -10,16 +10,30 @@ from perdure.usage import Usage
 from perdure.wire import Wire
 
 
+class RunPlace(Wire):
+    """Where a run stands, for an activity that tells watchers what it does while it does it."""
+
+    run_id: str
+    start_id: str = ""
+    input_count: int = 0
+    turn: int = 0
+    next_index: int = 0
+
+
 class EventRecord(Wire):
     """A run event as the stream carries it.
 
     `index` counts the events of the run from 0, so a gap shows; `start_id` and `input_count` place
     the run in the log (as in an outcome), so a gap can be filled from the store.
+
+    An event that passes (`is_passing`) tells what is under way. Nothing is stored of it, it is not
+    counted, and who misses it misses it: its `index` is that of the next event which counts.
     """
 
     type: str
     run_id: str
     index: int
+    is_passing: bool = False
     start_id: str = ""
     input_count: int = 0
     turn: int = 0
