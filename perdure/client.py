@@ -11,7 +11,13 @@ from temporalio.envconfig import ClientConfig
 
 from perdure import names
 from perdure.errors import ServerError
-from perdure.protocol import MAX_HISTORY_EVENTS, OpenCommand, Opened, SessionState
+from perdure.protocol import (
+    MAX_HISTORY_EVENTS,
+    TIMES_IN_A_RUN,
+    OpenCommand,
+    Opened,
+    SessionState,
+)
 from perdure.remote import RemoteSession
 from perdure.session import Session
 from perdure.session_id import check_session_id, workflow_id
@@ -33,16 +39,23 @@ class Sessions:
         *,
         task_queue: str = names.TASK_QUEUE,
         max_history_events: int = MAX_HISTORY_EVENTS,
+        max_history_events_in_run: int | None = None,
     ) -> None:
         """Use a client that is connected already.
 
         `max_history_events` is for new sessions: the length of history, in events, after which a
-        session's workflow continues as new.
+        session's workflow continues as new between two commands. In the middle of a run it does so
+        after `max_history_events_in_run`, three times as many unless told otherwise.
+
+        Raises StoreError when the store cannot be opened, ValueError for fewer than one event.
         """
         self.client = client
         self.store = open_store(store) if isinstance(store, str) else store
         self.task_queue = task_queue
-        self._max_history_events = max_history_events
+        if max_history_events_in_run is None:
+            max_history_events_in_run = TIMES_IN_A_RUN * max_history_events
+        self._max_history_events = _checked_limit(max_history_events)
+        self._max_history_events_in_run = _checked_limit(max_history_events_in_run)
         self._transcripts = Transcripts(self.store)
 
     @classmethod
@@ -53,13 +66,20 @@ class Sessions:
         store: Store | str,
         task_queue: str = names.TASK_QUEUE,
         max_history_events: int = MAX_HISTORY_EVENTS,
+        max_history_events_in_run: int | None = None,
     ) -> AsyncIterator[Sessions]:
         """Connect to Temporal as the SDK's environment configuration says, and use the store.
 
         Raises ServerError when there is no server, StoreError when the store cannot be opened.
         """
         client = await connect_client()
-        yield cls(client, store, task_queue=task_queue, max_history_events=max_history_events)
+        yield cls(
+            client,
+            store,
+            task_queue=task_queue,
+            max_history_events=max_history_events,
+            max_history_events_in_run=max_history_events_in_run,
+        )
 
     async def open(
         self,
@@ -91,6 +111,7 @@ class Sessions:
             agent=agent,
             idle_timeout=idle_timeout,
             max_history_events=self._max_history_events,
+            max_history_events_in_run=self._max_history_events_in_run,
         )
         opened = await remote.open(command, state, timeout)
 
@@ -99,6 +120,12 @@ class Sessions:
             return await remote.open(OpenCommand(), again, timeout)
 
         return Session(opened, remote, self._transcripts, open_again, self.open, instance=instance)
+
+
+def _checked_limit(events: int) -> int:
+    if events < 1:
+        raise ValueError(f"a workflow continues as new after 1 event or more, not {events!r}")
+    return events
 
 
 async def connect_client() -> Client:

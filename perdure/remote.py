@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TypeVar
 
@@ -58,6 +58,10 @@ _BUSY = {
 """What the server says when a call may succeed soon. The last one is for an update whose workflow
 task was done again, because many signals arrived meanwhile."""
 
+ANSWER_TIMEOUT = 60.0
+"""Seconds that a command waits for a worker to take it, and a question for the answer. What the
+session does then may take as long as it likes."""
+
 _PATIENCE = 60.0
 _LONG_POLL = 15.0
 """A call that took so many seconds was a long poll that ended without news, not a failure."""
@@ -107,14 +111,8 @@ class RemoteSession:
                 raise
             return opened
 
-        try:
-            async with asyncio.timeout(answer_within):
-                return await _reopened(start_and_open)
-        except TimeoutError:
-            raise ServerError(
-                f"no worker answered on task queue {self._task_queue!r} "
-                f"within {answer_within:g} seconds; start one with `perdure worker`"
-            ) from None
+        async with self._a_worker_within(answer_within):
+            return await _reopened(start_and_open)
 
     async def send(
         self, command: QueuedCommand, *, is_own_id: bool = False
@@ -124,7 +122,8 @@ class RemoteSession:
         With an ID of the application's own choice, the update's ID tells its content too: the
         server answers an ID that it knows with the first outcome, without asking the workflow
         whether this is the same command. Raises CommandTooLargeError before anything is sent,
-        CommandError when the session refuses.
+        CommandError when the session refuses, ServerError when no worker takes it within a minute;
+        it may still be done when one comes.
         """
         update_id = command.command_id
         if is_own_id:
@@ -132,15 +131,16 @@ class RemoteSession:
         size = len(command.to_json())
         if size > MAX_COMMAND_BYTES:
             raise CommandTooLargeError(size, MAX_COMMAND_BYTES)
-        handle = await self._while_running(
-            lambda: self._handle().start_update(
-                command.verb,
-                command,
-                id=update_id,
-                result_type=Outcome,
-                wait_for_stage=WorkflowUpdateStage.ACCEPTED,
+        async with self._a_worker_within(ANSWER_TIMEOUT):
+            handle = await self._while_running(
+                lambda: self._handle().start_update(
+                    command.verb,
+                    command,
+                    id=update_id,
+                    result_type=Outcome,
+                    wait_for_stage=WorkflowUpdateStage.ACCEPTED,
+                )
             )
-        )
         await _raise_if_refused(handle)
         return handle
 
@@ -159,8 +159,11 @@ class RemoteSession:
         return outcome
 
     async def status(self) -> Status:
-        """The workflow's answer to `status`. Raises SessionClosedError when it does not run."""
-        return await self._while_running(self._ask_status)
+        """The workflow's answer to `status`. Raises SessionClosedError when it does not run,
+        ServerError when no worker answers within a minute.
+        """
+        async with self._a_worker_within(ANSWER_TIMEOUT):
+            return await self._while_running(self._ask_status)
 
     async def lifecycle(self) -> AsyncIterator[LifecycleEvent]:
         """Lifecycle events, from what the stream still holds on, across continue-as-new."""
@@ -209,6 +212,19 @@ class RemoteSession:
             return False
         return described.status == WorkflowExecutionStatus.RUNNING
 
+    @asynccontextmanager
+    async def _a_worker_within(self, seconds: float) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                yield
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise ServerError(
+                f"no worker answered on task queue {self._task_queue!r} "
+                f"within {seconds:g} seconds; start one with `perdure worker`"
+            ) from None
+
     def _handle(self) -> WorkflowHandle[object, None]:
         return self.client.get_workflow_handle(self.workflow_id)
 
@@ -251,7 +267,7 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
     """
     pause, patience = _FIRST_PAUSE, _PATIENCE
     while True:
-        began = time.monotonic()
+        began, trouble = time.monotonic(), "the Temporal server is out of reach"
         try:
             return await call()
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
@@ -266,10 +282,12 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
             reason = error.message
             if error.status not in _BUSY:
                 raise ServerError(f"the Temporal server refused: {reason}") from error
+            if error.status == RPCStatusCode.FAILED_PRECONDITION:
+                trouble = "the session's workflow cannot go on; see the log of its worker"
         if time.monotonic() - began > _LONG_POLL:
             pause, patience = _FIRST_PAUSE, _PATIENCE  # it listened for long: it is there
         if patience <= 0:
-            raise ServerError(f"the Temporal server is out of reach: {reason}")
+            raise ServerError(f"{trouble}: {reason}")
         await asyncio.sleep(pause)
         patience -= pause + time.monotonic() - began
         pause = min(2 * pause, 2.0)

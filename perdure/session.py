@@ -7,11 +7,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from typing import TypeVar
 
+from pydantic import ValidationError
 from temporalio.client import WorkflowUpdateHandle
 
 from perdure.entries import CompactionEntry, Entry, MessageEntry, text
-from perdure.errors import SessionClosedError, restored
+from perdure.errors import CommandError, SessionClosedError, restored
 from perdure.following import followed
 from perdure.lifecycle import SessionEvent
 from perdure.messages import Message
@@ -20,6 +22,7 @@ from perdure.protocol import (
     BranchCommand,
     CancelCommand,
     CloseCommand,
+    Command,
     CompactCommand,
     EntryJson,
     ForkCommand,
@@ -36,6 +39,7 @@ from perdure.session_id import check_session_id
 from perdure.transcript import Transcript
 from perdure.transcript_cache import Transcripts
 from perdure.tree import TreeNode
+from perdure.wire import fault
 
 _TRIES = 5
 """How often a command is sent to a session that is open and then is not."""
@@ -87,10 +91,12 @@ class Session:
         With `stream` the model is asked for its answer piece by piece, so that a run that is
         cancelled keeps what was said by then.
 
-        Raises CommandTooLargeError before anything is sent, EntryEncodeError for an entry that
-        cannot be stored.
+        Raises CommandTooLargeError and, for arguments of the wrong kind, CommandError, before
+        anything is sent; EntryEncodeError for an entry that cannot be stored; ServerError when no
+        worker takes the run within a minute.
         """
-        command = RunCommand(
+        command = _command(
+            RunCommand,
             command_id=run_id or _new_id(),
             entries=_as_json(entries),
             when_busy=when_busy,
@@ -116,7 +122,7 @@ class Session:
         """Record entries without a run, and answer with them as they were stored. Raises as
         `run` does.
         """
-        command = AppendCommand(command_id=_new_id(), entries=_as_json(entries))
+        command = _command(AppendCommand, entries=_as_json(entries))
         outcome = await self._do(command)
         path = await self._path(outcome.leaf_id)
         stored = [entry for entry in command.entries if not entry.get("ephemeral")]
@@ -129,7 +135,7 @@ class Session:
         is to branch. What is abandoned stays complete. Raises EntryNotFoundError, with nothing
         moved.
         """
-        await self._do(BranchCommand(command_id=_new_id(), entry_id=entry_id))
+        await self._do(_command(BranchCommand, entry_id=entry_id))
 
     async def fork(self, session_id: str, *, at: str | None = None) -> Session:
         """A child session with a copy of the path to the leaf, or to the entry `at`.
@@ -139,7 +145,7 @@ class Session:
         InvalidSessionIdError; then nothing changed.
         """
         check_session_id(session_id)
-        await self._do(ForkCommand(command_id=_new_id(), session_id=session_id, at=at))
+        await self._do(_command(ForkCommand, session_id=session_id, at=at))
         return await self._open_child(session_id)
 
     async def compact(
@@ -149,11 +155,10 @@ class Session:
 
         From then on a model is sent the summary in place of what it covers. Nothing is deleted:
         branching before it gives the whole conversation back. None when there was nothing to
-        summarize. Raises ModelError when the model fails; then nothing was appended.
+        summarize. Raises ModelError when the model fails, CommandError when `keep_turns` is below
+        0; then nothing was appended.
         """
-        if keep_turns < 0:
-            raise ValueError(f"keep_turns is a number of turns, not {keep_turns}")
-        command = CompactCommand(command_id=_new_id(), keep_turns=keep_turns, prompt=prompt)
+        command = _command(CompactCommand, keep_turns=keep_turns, prompt=prompt)
         outcome = await self._do(command)
         if not outcome.entry_id:
             return None
@@ -168,13 +173,13 @@ class Session:
         model had said already is kept, and the session is ready for the next run. Whoever awaits
         the run gets RunCancelledError. Raises CommandError when there is nothing to cancel.
         """
-        await self._do(CancelCommand(command_id=_new_id(), run_id=run_id))
+        await self._do(_command(CancelCommand, run_id=run_id))
 
     async def close(self) -> None:
         """End the session's workflow after everything that came before. The store keeps the
         session, and the next `open` or run resumes it.
         """
-        await self._do(CloseCommand(command_id=_new_id()))
+        await self._do(_command(CloseCommand))
 
     async def status(self) -> Status:
         """What the session does right now, and where it stands. Raises SessionClosedError when its
@@ -276,12 +281,24 @@ def _new_id() -> str:
     return secrets.token_hex(8)
 
 
+C = TypeVar("C", bound=Command)
+
+
+def _command(kind: type[C], **fields: object) -> C:
+    try:
+        return kind.model_validate({"command_id": _new_id()} | fields)
+    except ValidationError as error:
+        raise CommandError("; ".join(map(fault, error.errors(include_url=False)))) from None
+
+
 def _as_json(entries: tuple[Entry | str, ...]) -> list[EntryJson]:
     given = [text(entry) if isinstance(entry, str) else entry for entry in entries]
     return [_entry_json(entry) for entry in given]
 
 
 def _entry_json(entry: Entry) -> EntryJson:
+    if not isinstance(entry, Entry):
+        raise CommandError(f"{entry!r} is no entry; give text, or what text(...) and others build")
     line: EntryJson = entry.model_dump(mode="json", by_alias=True)
     for name in _HEADER:
         line.pop(name, None)

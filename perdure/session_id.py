@@ -40,6 +40,8 @@ def workflow_id(session_id: str, instance: str = "") -> str:
     Raises:
         InvalidSessionIdError: either part cannot name a session, or both are too long together.
     """
+    if not isinstance(session_id, str):
+        raise InvalidSessionIdError(str(session_id), "is no text")
     name = WORKFLOW_ID_PREFIX + _encoded(session_id)
     if instance:
         name += "@" + _encoded(instance)

@@ -9,6 +9,7 @@ integers of any size.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -75,7 +76,7 @@ class Wire(BaseModel):
         try:
             return cls.model_validate(loads_json(data))
         except ValidationError as error:
-            faults = "; ".join(_fault(fault) for fault in error.errors(include_url=False)[:5])
+            faults = "; ".join(map(fault, error.errors(include_url=False)[:5]))
             raise _bad_message(cls, faults) from None
         except ValueError as error:
             raise _bad_message(cls, str(error)) from None
@@ -102,9 +103,10 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, dict) else to_jsonable_python(value)
 
 
-def _fault(fault: Any) -> str:
-    place = ".".join(str(step) for step in fault["loc"])
-    return f"{place}: {fault['msg']}" if place else str(fault["msg"])
+def fault(error: Mapping[str, Any]) -> str:
+    """One of a validation's errors in words."""
+    place = ".".join(str(step) for step in error["loc"])
+    return f"{place}: {error['msg']}" if place else str(error["msg"])
 
 
 def _bad_message(kind: type[Wire], faults: str) -> ApplicationError:

@@ -12,10 +12,6 @@ from perdure.workflows.failures import ActivityFailure
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.timing import PAUSING
 
-_PATIENCE_IN_A_RUN = 3
-"""How many times more events there may be in the middle of a run: whoever waits for it has to ask
-again after a continue-as-new, which is dear."""
-
 _MANY = 10
 _PATIENCE_WITH_MANY = 4
 """How many times more events there may be when so many commands came in a row: what waits behind
@@ -46,7 +42,7 @@ class Renewal:
         """Whether history has become longer than a worker should have to replay."""
         limit = self._state.max_history_events
         if self._state.active is not None:
-            limit *= _PATIENCE_IN_A_RUN
+            limit = self._state.max_history_events_in_run
         elif self._history.commands_in_a_row >= _MANY:
             limit *= _PATIENCE_WITH_MANY
         info = workflow.info()

@@ -80,6 +80,7 @@ async def _start_child(child_id: str, state: SessionState) -> None:
         session_id=child_id,
         agent=state.agent,
         max_history_events=state.max_history_events,
+        max_history_events_in_run=state.max_history_events_in_run,
         idle_timeout=state.idle_timeout,
     )
     try:

@@ -47,6 +47,7 @@ from perdure.protocol.events import EventRecord, LifecycleEvent, RunPlace
 from perdure.protocol.outcomes import Doing, ErrorInfo, Opened, Outcome, SessionStateName, Status
 from perdure.protocol.state import (
     MAX_HISTORY_EVENTS,
+    TIMES_IN_A_RUN,
     ActiveRun,
     EventMark,
     SessionState,
@@ -57,6 +58,7 @@ __all__ = [
     "MAX_HISTORY_EVENTS",
     "MAX_QUEUE",
     "MAX_RESULT_BYTES",
+    "TIMES_IN_A_RUN",
     "ActiveRun",
     "AppendCommand",
     "AppendEntries",

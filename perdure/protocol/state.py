@@ -13,6 +13,11 @@ MAX_HISTORY_EVENTS = 140
 """The default length of history, in events, after which a session's workflow continues as new."""
 
 
+TIMES_IN_A_RUN = 3
+"""How many times longer history may become in the middle of a run, unless told otherwise: whoever
+waits for the run has to ask again after a continue-as-new, which is dear."""
+
+
 class ActiveRun(Wire):
     """The position of the run in progress: all that a worker needs to go on with it."""
 
@@ -44,8 +49,9 @@ class SessionState(Wire):
     """Everything that a session's workflow carries from one run of it to the next; bounded.
 
     `max_history_events` is the length of history after which the workflow continues as new,
-    between two steps. A worker that takes a session over replays up to so many. It is part of the
-    state because a replay must decide as the first execution did, whatever the default is by then.
+    between two commands, `max_history_events_in_run` that between two turns of a run. A worker that
+    takes a session over replays up to so many. They are part of the state because a replay must
+    decide as the first execution did, whatever the defaults are by then.
     `owed` are the commands whose senders were told to ask again, at a continue-as-new.
     `idle_timeout` (seconds) is how long a session without anything to do keeps its workflow; None:
     for ever.
@@ -54,6 +60,7 @@ class SessionState(Wire):
     session_id: str
     instance: str = ""
     max_history_events: int = always(MAX_HISTORY_EVENTS)
+    max_history_events_in_run: int = always(MAX_HISTORY_EVENTS * TIMES_IN_A_RUN)
     idle_timeout: float | None = None
     agent: str | None = None
     opened: bool = False

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perdure import Agent, CompactionEntry, Message, ModelError, Session, Usage
+from perdure import Agent, CommandError, CompactionEntry, Message, ModelError, Session, Usage
 from perdure.models.scripted import ScriptedModel, call
 from tests.engine.agents import add, echo, texts
 from tests.engine.conftest import Serving
@@ -118,7 +118,7 @@ async def test_a_model_that_fails_appends_nothing_and_the_session_is_usable(
 async def test_a_negative_number_of_turns_is_refused(serving: Serving) -> None:
     async with serving(echo()) as sessions:
         session = await sessions.open("negative", agent="agent")
-        with pytest.raises(ValueError, match="-1"):
+        with pytest.raises(CommandError, match="keep_turns"):
             await session.compact(keep_turns=-1)
 
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from perdure import text
+from perdure.dev_server import DevServer
 from perdure.models.scripted import call
+from perdure.session_id import workflow_id
 from tests.engine.agents import add, echo, scripted, shape, texts
 from tests.engine.conftest import Serving
+from tests.engine.histories import histories
 
 
 async def test_a_session_that_continues_as_new_at_every_step_loses_nothing(
@@ -49,6 +54,27 @@ async def test_a_run_continues_as_new_between_its_turns(serving: Serving) -> Non
         assert [entry for event in events for entry in event.entries] == await session.entries()
         requests = agent.model.requests  # type: ignore[union-attr]
         assert all("whisper" in [message.text for message in request] for request in requests)
+
+
+@pytest.mark.parametrize(
+    "limits, renewals",
+    [
+        ({"max_history_events": 1_000, "max_history_events_in_run": 1}, 5),
+        ({"max_history_events": 1, "max_history_events_in_run": 1_000}, 2),
+    ],
+)
+async def test_when_history_is_left_behind_is_set_for_runs_and_between_them(
+    serving: Serving, server: DevServer, limits: dict[str, int], renewals: int
+) -> None:
+    steps = [[f"step {n}", call("add", a=n, b=n)] for n in range(4)]
+    session_id = f"limits-{renewals}"
+    async with serving(scripted(*steps, "done", tools=[add]), **limits) as sessions:
+        session = await sessions.open(session_id, agent="agent")
+        await session.append("aside")
+        assert (await (await session.run("go")))[-1].text == "done"
+        await session.status()
+    lengths = [run async for run in histories(server.client, workflow_id(session_id))]
+    assert len(lengths) == 1 + renewals
 
 
 async def test_clients_that_never_pause_are_served_while_the_workflow_is_renewed(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from typing import Any
 
 import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
 from perdure import (
+    CommandError,
     CustomEntry,
     Entry,
     InvalidSessionIdError,
@@ -179,6 +181,39 @@ async def test_a_missing_worker_is_a_clear_error(
         lonely = Sessions(sessions.client, store, task_queue=f"nobody-{uuid.uuid4().hex}")
         with pytest.raises(ServerError, match="perdure worker"):
             await lonely.open("alone", timeout=1)
+
+
+async def test_a_command_that_no_worker_takes_is_a_clear_error(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perdure.remote.ANSWER_TIMEOUT", 1.0)
+    async with serving(echo()) as sessions:
+        session = await sessions.open("left-alone", agent="agent")
+    for asking in (session.run("hello"), session.append("aside"), session.status()):
+        with pytest.raises(ServerError, match="no worker answered"):
+            await asking
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        ({"when_busy": "soon"}, "when_busy: Input should be 'queue', 'reject' or 'steer'"),
+        ({"run_id": "r" * 201}, "command_id: String should have at most 200 characters"),
+        ({"stream": "perhaps"}, "stream: Input should be a valid boolean"),
+    ],
+)
+async def test_wrong_arguments_of_a_run_are_refused_before_they_are_sent(
+    serving: Serving, wrong: dict[str, Any], said: str
+) -> None:
+    async with serving(echo()) as sessions:
+        session = await sessions.open(f"wrong-{min(wrong)}", agent="agent")
+        with pytest.raises(CommandError, match=said):
+            await session.run("hello", **wrong)
+        with pytest.raises(CommandError, match=r"5 is no entry; give text"):
+            await session.run(5)  # type: ignore[arg-type]
+        with pytest.raises(InvalidSessionIdError, match="is no text"):
+            await sessions.open(5)  # type: ignore[arg-type]
+        assert await session.entries() == []
 
 
 async def test_an_unreachable_server_is_a_clear_error(
