@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
 
 import pytest
 from temporalio.api.history.v1 import HistoryEvent
 
 from benchmarks.conversation import clerk, take_turn, take_turns, talker
 from benchmarks.histories import HistoryTotal, history_total, workflow_runs
-from perdure import Agent, Message, Session, Sessions, tool
+from perdure import Agent, Message, Run, Session, SessionEvent, Sessions, tool
 from perdure.messages import Role, TextBlock, ToolCallBlock
 from perdure.models.protocol import ModelRequest, OnDelta
 from tests.engine.conftest import Serving
@@ -57,6 +59,38 @@ async def test_what_continuing_as_new_costs_is_within_the_budget_of_a_turn(
     assert total.runs > 5
     assert total.events / 60 <= events
     assert total.size_bytes / 60 <= size_bytes
+
+
+async def test_what_watching_costs_is_bounded_over_a_long_life(serving: Serving) -> None:
+    """Each run is watched by two, and the session by a third, through many continue-as-new."""
+    async with serving(talker()) as sessions:
+        session = await sessions.open("watched", agent="talker")
+        told = asyncio.create_task(_first(session.lifecycle()))
+        for _ in range(40):
+            run = await session.run("a question")
+            await asyncio.gather(*(_watch(watched) for watched in (run, session.attach(run.id))))
+        total = await history_total(sessions.client, session)
+        assert (await told).type == "session_init"
+
+    assert total.runs > 2
+    assert total.events / 40 <= 35
+    assert total.size_bytes / 40 <= 11_000
+
+
+async def _first(events: AsyncIterator[SessionEvent]) -> SessionEvent:
+    return await anext(events)
+
+
+async def _watch(run: Run) -> None:
+    types = [event.type async for event in run]
+    assert types == [
+        "agent_start",
+        "turn_start",
+        "message_start",
+        "message_end",
+        "turn_end",
+        "agent_end",
+    ]
 
 
 async def test_the_transcript_never_travels_through_history(serving: Serving) -> None:
