@@ -7,9 +7,11 @@ they are raised `from None`: a failure takes its cause along, text, stack and al
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
-from temporalio.exceptions import ApplicationError
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from perdure.errors import ModelError, PerdureError, StoreError
 
@@ -17,6 +19,9 @@ from perdure.errors import ModelError, PerdureError, StoreError
 def as_failure(error: PerdureError) -> ApplicationError:
     """A perdure error as a failure of its activity; the workflow and the client know it by its
     type's name.
+
+    To the SDK it is benign, so that it does not log a traceback for what is a plain answer; a line
+    in the log says what happened.
     """
     retry_after: timedelta | None = None
     is_final = not isinstance(error, StoreError)
@@ -24,9 +29,20 @@ def as_failure(error: PerdureError) -> ApplicationError:
         is_final = not error.retryable
         if error.retry_after is not None:
             retry_after = timedelta(seconds=error.retry_after)
+    name = type(error).__name__
+    info = activity.info()
+    activity.logger.log(
+        logging.INFO if is_final else logging.WARNING,
+        "%s, attempt %d: %s: %s",
+        info.activity_type,
+        info.attempt,
+        name,
+        error,
+    )
     return ApplicationError(
         str(error),
-        type=type(error).__name__,
+        type=name,
         non_retryable=is_final,
         next_retry_delay=retry_after,
+        category=ApplicationErrorCategory.BENIGN,
     )

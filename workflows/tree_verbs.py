@@ -102,7 +102,7 @@ async def _require_entry(state: SessionState, entry_id: str) -> None:
         raise CommandFailed(
             ErrorInfo(
                 type="EntryNotFoundError",
-                message=f"no entry {entry_id[:80]!r} in {state.session_id!r}; nothing moved",
+                message=f"no entry {entry_id[:80]!r} in {state.session_id!r}; nothing changed",
             )
         )
 

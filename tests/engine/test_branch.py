@@ -86,7 +86,7 @@ async def test_branch_to_an_unknown_entry_moves_nothing(serving: Serving, entry_
         session = await sessions.open()
         await session.append("here")
         leaf = await session.leaf_id()
-        with pytest.raises(EntryNotFoundError, match="nothing moved"):
+        with pytest.raises(EntryNotFoundError, match="nothing changed"):
             await session.branch(entry_id)
         assert await session.leaf_id() == leaf
 

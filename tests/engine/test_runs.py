@@ -290,9 +290,12 @@ async def test_a_run_stops_after_the_turns_that_its_agent_allows(serving: Servin
     ],
 )
 async def test_a_loop_that_cannot_start_stores_nothing(
-    serving: Serving, agent: str, error: type[Exception]
+    serving: Serving, agent: str, error: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """6.2: an unknown agent, no model, a bad model name fail the run and not the session."""
+    """6.2: an unknown agent, no model, a bad model name fail the run and not the session; in the
+    worker's log they are a line each, without a traceback.
+    """
+    caplog.set_level("INFO")
     agents = [Agent("mute", model=None), Agent("misspelt", model="anthropc:clade")]
     async with serving(*agents, echo()) as sessions:
         session = await sessions.open(f"stuck-{agent}", agent=agent)
@@ -303,6 +306,8 @@ async def test_a_loop_that_cannot_start_stores_nothing(
         assert await session.entries() == []
         again = await sessions.open(f"stuck-{agent}", agent="agent")
         assert (await (await again.run("hello")))[-1].text == "You said 'hello'"
+    assert f"start_run, attempt 1: {error.__name__}: " in caplog.text
+    assert not [record.getMessage() for record in caplog.records if record.exc_info]
 
 
 async def test_an_empty_session_has_nothing_to_continue(serving: Serving) -> None:
