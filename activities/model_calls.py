@@ -63,7 +63,10 @@ class ModelActivities:
         message = await ask(
             model,
             ModelRequest(
-                messages=messages, instructions=agent.instructions, tools=agent.tool_specs
+                messages=messages,
+                instructions=agent.instructions,
+                tools=agent.tool_specs,
+                cache_key=request.session_id,
             ),
             heard.add if request.stream else None,
         )

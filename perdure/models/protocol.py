@@ -24,11 +24,16 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call: the conversation so far, as the model view gives it, and what goes with it."""
+    """One call: the conversation so far, as the model view gives it, and what goes with it.
+
+    Calls of one conversation have the same `cache_key`: a provider that is told it finds what it
+    has cached of the conversation.
+    """
 
     messages: Sequence[Message]
     instructions: str = ""
     tools: Sequence[ToolSpec] = ()
+    cache_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,34 @@ is made.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, Final, Self
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
 
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponsePart,
+    NativeToolReturnPart,
+    PartStartEvent,
+)
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.native_tools import AbstractNativeTool
+from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 
 from perdure.errors import ModelError, ModelSpecError
 from perdure.messages import Message
+from perdure.models.call_ids import with_unique_ids
 from perdure.models.protocol import ModelRequest, OnDelta
+from perdure.models.pydantic_ai_clients import SharedModel
 from perdure.models.pydantic_ai_errors import model_error
+from perdure.models.pydantic_ai_files import Reader
 from perdure.models.pydantic_ai_requests import model_messages, request_parameters
 from perdure.models.pydantic_ai_responses import assistant_message, delta_of
+from perdure.models.pydantic_ai_settings import call_settings, secrets_of
 
 APIS: Final = {
     "AnthropicModel": "anthropic-messages",
@@ -34,35 +47,38 @@ none.
 """
 
 
-class PydanticAIModel:
-    """A pydantic-ai model. Its own settings apply; the provider's retries are off unless they say
-    otherwise.
+MAX_PAUSES: Final = 20
+"""How often one answer may be paused by its provider, and is then asked to go on."""
 
-    Each call opens its connection and closes it; whoever makes many enters the model (`async with`)
-    around them, and they share what is open.
+
+class PydanticAIModel:
+    """A pydantic-ai model. Its own settings apply; unless they say otherwise, the provider's
+    retries are off and its cache is on.
+
+    `native_tools` are tools that the provider runs itself: pydantic-ai's `WebSearchTool()` and the
+    like. Calls share the connections that the model opens; it is closed when it was not called for
+    a minute, by `aclose`, or when its event loop ends.
     """
 
-    def __init__(self, model: Model[Any], *, name: str = "") -> None:
+    def __init__(
+        self,
+        model: Model[Any],
+        *,
+        name: str = "",
+        native_tools: Iterable[AbstractNativeTool] = (),
+    ) -> None:
         self.name = name or model.model_id
         self.model = model
-        self._api = next(
-            (APIS[kind.__name__] for kind in type(model).__mro__ if kind.__name__ in APIS), ""
-        )
+        self.native_tools = tuple(native_tools)
+        self._api = _api_of(model)
+        self._shared = SharedModel(model)
 
     def __repr__(self) -> str:
         return f"<PydanticAIModel {self.name}>"
 
-    async def __aenter__(self) -> Self:
-        await self.model.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.model.__aexit__(kind, error, traceback)
+    async def aclose(self) -> None:
+        """Close the connections that are open; a later call opens new ones."""
+        await self._shared.aclose()
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Message:
         """Ask the provider for the next message; streamed when `on_delta` is given and the model
@@ -72,32 +88,62 @@ class PydanticAIModel:
         model's code is raised as it is.
         """
         try:
-            parameters = request_parameters(request)
+            parameters = request_parameters(request, self.native_tools)
             messages = self._messages(request, parameters)
-            async with self.model:
-                response = await self._response(messages, parameters, on_delta)
-            return assistant_message(response, api=self._api, label=self.name)
+            settings = call_settings(self.model, request.cache_key)
+            async with self._shared.in_use():
+                response = await self._response(messages, parameters, settings, on_delta)
+            answer = assistant_message(response, api=self._api, label=self.name)
         except Exception as error:
-            failure = model_error(error, self.name)
+            failure = model_error(error, self.name, *secrets_of(self.model))
             if failure is None or failure is error:
                 raise
             raise failure from error
+        return with_unique_ids(answer, request.messages)
 
     def _messages(
         self, request: ModelRequest, parameters: ModelRequestParameters
     ) -> list[ModelMessage]:
-        messages = model_messages(request, self.model.system)
+        messages = model_messages(request, Reader(self.model.system, self._api, self._profile()))
         if not messages:
             raise ModelError("the conversation is empty: there is nothing to send to the model")
         return self.model.prepare_messages(messages, parameters)
+
+    def _profile(self) -> ModelProfile:
+        try:
+            return self.model.profile
+        except NotImplementedError:  # a model that chooses among several has none
+            return ModelProfile()
 
     async def _response(
         self,
         messages: list[ModelMessage],
         parameters: ModelRequestParameters,
+        settings: ModelSettings,
         on_delta: OnDelta | None,
     ) -> ModelResponse:
-        settings = self._settings()
+        """The answer, whole: one that its provider pauses, as it does when a tool that it runs
+        takes long, is sent back to it and goes on.
+        """
+        response = await self._ask(messages, parameters, settings, on_delta)
+        for _ in range(MAX_PAUSES):
+            if response.state != "suspended" or self._api != "anthropic-messages":
+                break
+            said = sum(not _is_return(part) for part in response.parts)
+            rest = await self._ask(
+                [*messages, response], parameters, settings, on_delta and _shifted(on_delta, said)
+            )
+            parts, usage = [*response.parts, *rest.parts], response.usage + rest.usage
+            response = replace(rest, parts=parts, usage=usage)
+        return response
+
+    async def _ask(
+        self,
+        messages: list[ModelMessage],
+        parameters: ModelRequestParameters,
+        settings: ModelSettings,
+        on_delta: OnDelta | None,
+    ) -> ModelResponse:
         if on_delta is None or not self._can_stream():
             return await model_request(
                 self.model, messages, model_settings=settings, model_request_parameters=parameters
@@ -105,22 +151,33 @@ class PydanticAIModel:
         stream = model_request_stream(
             self.model, messages, model_settings=settings, model_request_parameters=parameters
         )
+        returns: list[int] = []  # they have no block of their own, but one with their calls
         async with stream as response:
             async for event in response:
+                if isinstance(event, PartStartEvent) and _is_return(event.part):
+                    returns.append(event.index)
                 delta = delta_of(event)
                 if delta is not None:
-                    on_delta(delta)
+                    before = sum(index < delta.index for index in returns)
+                    on_delta(replace(delta, index=delta.index - before))
             return response.get()
-
-    def _settings(self) -> ModelSettings | None:
-        # Whoever calls us retries, with a record of it; two layers of retries would multiply.
-        own = self.model.settings or {}
-        if "max_retries" in own or "max_retries" in self.model.unsupported_settings:
-            return None
-        return ModelSettings(max_retries=0)
 
     def _can_stream(self) -> bool:
         return type(self.model).request_stream is not Model.request_stream
+
+
+def _api_of(model: Model[Any]) -> str:
+    while (inner := getattr(model, "wrapped", None)) is not None and isinstance(inner, Model):
+        model = inner
+    return next((APIS[kind.__name__] for kind in type(model).__mro__ if kind.__name__ in APIS), "")
+
+
+def _is_return(part: ModelResponsePart) -> bool:
+    return isinstance(part, NativeToolReturnPart)
+
+
+def _shifted(on_delta: OnDelta, said: int) -> OnDelta:
+    return lambda delta: on_delta(replace(delta, index=delta.index + said))
 
 
 def model_from_spec(spec: str) -> PydanticAIModel:

@@ -15,7 +15,7 @@ from pydantic_ai import messages as ai
 from pydantic_ai.usage import RequestUsage
 from pydantic_core import to_jsonable_python
 
-from perdure.errors import ModelError
+from perdure.errors import ContentFilterError, ModelError
 from perdure.json_reader import loads_json
 from perdure.messages import (
     ContentBlock,
@@ -29,13 +29,19 @@ from perdure.messages import (
     ToolCallBlock,
 )
 from perdure.models.protocol import Delta
+from perdure.models.pydantic_ai_native import returned_block, served_block
 from perdure.models.pydantic_ai_requests import THOUGHT_SIGNATURE
 from perdure.timestamps import Timestamp
 from perdure.tool_schema import INVALID_JSON
 from perdure.usage import Usage
 
-STATES_ITS_END: Final = frozenset({"anthropic-messages", "openai-completions"})
+STATES_ITS_END: Final = frozenset(
+    {"anthropic-messages", "google-generative-ai", "openai-completions", "openai-responses"}
+)
 """Protocols in which every answer says why it ended, so that one without a reason was cut."""
+
+NOT_KEPT: Final = frozenset({"finish_reason", "logprobs", "timestamp"})
+"""What of an answer's details is said elsewhere, or never asked for again."""
 
 
 def assistant_message(response: ai.ModelResponse, *, api: str, label: str) -> Message:
@@ -50,6 +56,11 @@ def assistant_message(response: ai.ModelResponse, *, api: str, label: str) -> Me
         "response_id": response.provider_response_id,
         "url": response.provider_url,
         "canonical_system": response.canonical_system,
+        "details": {
+            name: value
+            for name, value in (response.provider_details or {}).items()
+            if name not in NOT_KEPT
+        },
     }
     return Message.model_validate(
         {
@@ -99,7 +110,7 @@ def _arguments_text(arguments: str | Mapping[str, Any] | None) -> str:
 
 def _check_whole(response: ai.ModelResponse, api: str, label: str) -> None:
     if response.finish_reason == "content_filter":
-        raise ModelError(f"{label}: the provider's content filter stopped the answer")
+        raise ContentFilterError(f"{label}: the provider's content filter stopped the answer")
     if response.state == "suspended":
         raise ModelError(
             f"{label} paused its answer and waits to be continued, which is not supported"
@@ -116,15 +127,16 @@ def _has_end(response: ai.ModelResponse, api: str) -> bool:
 
 
 def _blocks(response: ai.ModelResponse) -> Iterator[ContentBlock]:
+    parts = [part for part in response.parts if _is_kept(part)]
+    called = {part.tool_call_id for part in parts if isinstance(part, ai.NativeToolCallPart)}
     returns = {
-        part.tool_call_id: part
-        for part in response.parts
+        part.tool_call_id: (place, part)
+        for place, part in enumerate(parts)
         if isinstance(part, ai.NativeToolReturnPart)
     }
-    for part in response.parts:
+    for part in parts:
         if isinstance(part, ai.TextPart):
-            if part.content or part.provider_details:
-                yield TextBlock.model_validate({"text": part.content, **_extras(part)})
+            yield TextBlock.model_validate({"text": part.content, **_extras(part)})
         elif isinstance(part, ai.ThinkingPart):
             yield ThinkingBlock.model_validate(
                 {
@@ -136,16 +148,27 @@ def _blocks(response: ai.ModelResponse) -> Iterator[ContentBlock]:
         elif isinstance(part, ai.ToolCallPart):
             yield ToolCallBlock.model_validate({**_call(part), **_extras(part)})
         elif isinstance(part, ai.NativeToolCallPart):
-            yield ToolCallBlock.model_validate(
-                {**_call(part), **_served(returns.get(part.tool_call_id))}
-            )
+            place, returned = returns.get(part.tool_call_id, (0, None))
+            yield served_block(part, _arguments(part.args), returned, place)
+        elif isinstance(part, ai.NativeToolReturnPart):
+            if part.tool_call_id not in called:
+                yield returned_block(part)
         elif isinstance(part, ai.FilePart):
-            yield _file(part.content)
-        elif isinstance(part, ai.SpeechPart) and part.content:
-            yield TextBlock(text=part.content)
+            yield _file(part)
+        elif isinstance(part, ai.SpeechPart):
+            yield TextBlock(text=part.content or "")
 
 
-def _call(part: ai.ToolCallPart | ai.NativeToolCallPart) -> dict[str, Any]:
+def _is_kept(part: ai.ModelResponsePart) -> bool:
+    if isinstance(part, ai.TextPart):
+        return bool(part.content or part.provider_details)
+    # A compaction at the provider: the conversation before it is in the log, and is sent instead.
+    return not isinstance(part, ai.CompactionPart) and not (
+        isinstance(part, ai.SpeechPart) and not part.content
+    )
+
+
+def _call(part: ai.ToolCallPart) -> dict[str, Any]:
     return {"id": part.tool_call_id, "name": part.tool_name, "arguments": _arguments(part.args)}
 
 
@@ -160,22 +183,15 @@ def _arguments(arguments: str | Mapping[str, Any] | None) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) else {INVALID_JSON: arguments}
 
 
-def _served(returned: ai.NativeToolReturnPart | None) -> dict[str, Any]:
-    """A call that the provider ran itself, with what came of it."""
-    served: dict[str, Any] = {"server": True}
-    if returned is not None:
-        raw = to_jsonable_python(returned.content, fallback=str, bytes_mode="base64")
-        served["output"] = (
-            {"raw": raw} if returned.outcome == "success" else {"raw": raw, "is_error": True}
-        )
-    return served
-
-
-def _file(content: ai.BinaryContent) -> ContentBlock:
-    data = base64.b64encode(content.data).decode()
-    if content.is_image:
-        return ImageBlock(data=data, mime_type=content.media_type)
-    return FileBlock(data=data, mime_type=content.media_type)
+def _file(part: ai.FilePart) -> ContentBlock:
+    kind = ImageBlock if part.content.is_image else FileBlock
+    return kind.model_validate(
+        {
+            "data": base64.b64encode(part.content.data).decode(),
+            "mime_type": part.content.media_type,
+            **_kept({"id": part.id, "details": part.provider_details}),
+        }
+    )
 
 
 def _extras(part: ai.TextPart | ai.ToolCallPart) -> dict[str, Any]:

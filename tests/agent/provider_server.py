@@ -15,13 +15,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. A list of events is streamed; with `cut` the connection breaks after them."""
+    """One answer. A list of events is streamed; with `cut` the connection breaks after them, or
+    before anything is said, and with `hangs` nothing more comes, and the connection stays.
+    """
 
     body: object = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     events: tuple[object, ...] = ()
     cut: bool = False
+    hangs: bool = False
 
 
 class ProviderServer:
@@ -30,6 +33,9 @@ class ProviderServer:
     def __init__(self, url: str, replies: Iterator[Reply]) -> None:
         self.url = url
         self.requests: list[Any] = []
+        self.bodies: list[bytes] = []
+        self.headers: list[dict[str, str]] = []
+        self.closing = threading.Event()
         self.connections = 0
         self.replies = replies
 
@@ -47,8 +53,15 @@ def provider_server(*replies: Reply) -> Iterator[ProviderServer]:
 
         def do_POST(self) -> None:
             length = int(self.headers["content-length"])
-            server.requests.append(json.loads(self.rfile.read(length)))
+            body = self.rfile.read(length)
+            server.bodies.append(body)
+            server.requests.append(json.loads(body))
+            server.headers.append({name.lower(): value for name, value in self.headers.items()})
             reply = next(server.replies, Reply("no more replies", status=400))
+            if not reply.events and (reply.cut or reply.hangs):
+                server.closing.wait(0 if reply.cut else 30)
+                self.close_connection = True
+                return
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
@@ -67,7 +80,7 @@ def provider_server(*replies: Reply) -> Iterator[ProviderServer]:
         def _stream(self, reply: Reply) -> None:
             self.send_header("content-type", "text/event-stream")
             self.send_header("connection", "close")
-            if reply.cut:
+            if reply.cut or reply.hangs:
                 self.send_header("content-length", "1000000")
             self.end_headers()
             for event in reply.events:
@@ -78,6 +91,9 @@ def provider_server(*replies: Reply) -> Iterator[ProviderServer]:
                     if name
                     else f"data: {data}\n\n".encode()
                 )
+            if reply.hangs:
+                self.wfile.flush()
+                server.closing.wait(30)
             self.close_connection = True
 
         def log_message(self, *args: object) -> None:
@@ -90,6 +106,7 @@ def provider_server(*replies: Reply) -> Iterator[ProviderServer]:
     try:
         yield server
     finally:
+        server.closing.set()
         listener.shutdown()
         listener.server_close()
         thread.join()

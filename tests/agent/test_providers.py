@@ -265,20 +265,21 @@ async def test_thinking_goes_back_to_its_provider_signed(monkeypatch: pytest.Mon
     ]
 
 
-async def test_calls_within_an_entered_model_share_a_connection(
+async def test_calls_share_a_connection_until_the_model_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with provider_server(*[Reply(completion(ANSWER, "stop"))] * 4) as server:
         model = openai(monkeypatch, server.url)
         assert isinstance(model, PydanticAIModel)
-        async with model:
-            await model.respond(ModelRequest([QUESTION]))
-            await model.respond(ModelRequest([QUESTION]))
+        await model.respond(ModelRequest([QUESTION]))
+        await model.respond(ModelRequest([QUESTION]))
         assert server.connections == 1
+        await model.aclose()
         await model.respond(ModelRequest([QUESTION]))
         await model.respond(ModelRequest([QUESTION]))
+        await model.aclose()
 
-    assert server.connections == 3
+    assert server.connections == 2
 
 
 def test_a_model_outlives_the_event_loop_that_it_was_first_called_on(

@@ -16,14 +16,16 @@ from perdure.messages import (
     ToolCallBlock,
 )
 from perdure.models.protocol import ModelRequest
-from perdure.models.pydantic_ai_requests import model_messages, valid_text
+from perdure.models.pydantic_ai_files import Reader
+from perdure.models.pydantic_ai_requests import model_messages
+from perdure.models.valid_text import valid_text
 from tests.agent.conversations import plain, result, user
 
 
 def sent(*messages: Message, instructions: str = "", system: str = "anthropic") -> list[Any]:
     """The requests and responses as plain data, without the times at which they were made."""
     request = ModelRequest(messages, instructions)
-    return [plain(message) for message in model_messages(request, system)]
+    return [plain(message) for message in model_messages(request, Reader(system))]
 
 
 CALLS = Message(
@@ -78,7 +80,7 @@ def test_what_is_empty_is_not_sent_except_a_result() -> None:
 
 def test_instructions_go_with_the_last_request() -> None:
     request = ModelRequest([user("a"), CALLS, result("1"), CALLS], instructions="Help.")
-    messages = model_messages(request, "anthropic")
+    messages = model_messages(request, Reader("anthropic"))
 
     assert [getattr(message, "instructions", None) for message in messages] == [
         None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +25,7 @@ from perdure.messages import (
     ToolOutput,
 )
 from perdure.models.protocol import ModelRequest
+from perdure.models.pydantic_ai_files import Reader
 from perdure.models.pydantic_ai_requests import model_messages
 from perdure.models.pydantic_ai_responses import assistant_message
 from perdure.timestamps import Timestamp
@@ -92,7 +94,9 @@ def test_a_call_that_the_provider_ran_is_kept_and_not_ours_to_run() -> None:
             name="web_search",
             arguments={"query": "x"},
             server=True,
+            server_type="web_search",
             output=ToolOutput(raw=[{"title": "X"}]),
+            provider_data={"part": "call", "return": {"place": 1}},
         ),
         TextBlock(text="Found it."),
     )
@@ -171,12 +175,42 @@ PARTS: st.SearchStrategy[Any] = st.one_of(
     st.builds(
         ai.FilePart,
         st.binary(min_size=1).map(lambda data: ai.BinaryImage(data, media_type="image/png")),
+        **OWN,
     ),
+)
+SERVED = st.lists(
+    st.builds(
+        lambda call_id, arguments, content, own: (
+            ai.NativeToolCallPart("web_search", arguments, call_id, **own),
+            ai.NativeToolReturnPart("web_search", content, call_id, provider_name="google"),
+        ),
+        IDS,
+        st.dictionaries(st.text(), JSON),
+        JSON.filter(lambda content: content is not None),
+        st.fixed_dictionaries(OWN),
+    ),
+    max_size=3,
+    unique_by=lambda pair: pair[0].tool_call_id,
 )
 
 
+@st.composite
+def answers(draw: st.DrawFn) -> list[ai.ModelResponsePart]:
+    """Parts in any order, in which what a provider ran has its result somewhere after the call."""
+    parts: list[Any] = draw(st.lists(PARTS, min_size=1))
+    for call, returned in draw(SERVED):
+        place = draw(st.integers(0, len(parts)))
+        parts.insert(place, call)
+        parts.insert(draw(st.integers(place + 1, len(parts))), returned)
+    return parts
+
+
+def untimed(part: ai.ModelResponsePart) -> ai.ModelResponsePart:
+    return replace(part, timestamp=NOON) if isinstance(part, ai.NativeToolReturnPart) else part
+
+
 @given(
-    parts=st.lists(PARTS, min_size=1),
+    parts=answers(),
     response_id=st.none() | IDS,
     results=st.lists(st.lists(ANY_TEXT, min_size=1, max_size=1) | st.just([]), max_size=3),
 )
@@ -190,6 +224,7 @@ def test_what_a_provider_said_goes_back_to_it_as_it_was(
         provider_name="google",
         canonical_system="google",
         provider_response_id=response_id,
+        provider_details={"finish_reason": "STOP", "container": "c1"},
         timestamp=NOON,
     )
     message = assistant_message(response, api="google-generative-ai", label="google:gemini")
@@ -197,16 +232,17 @@ def test_what_a_provider_said_goes_back_to_it_as_it_was(
     assert isinstance(stored, MessageEntry)
     returned = [result(f"r{n}", *map(text_block, texts)) for n, texts in enumerate(results)]
 
-    again, *requests = model_messages(ModelRequest([stored.message, *returned]), "google")
+    again, *requests = model_messages(ModelRequest([stored.message, *returned]), Reader("google"))
 
     assert isinstance(again, ai.ModelResponse)
-    assert again.parts == parts
+    assert [*map(untimed, again.parts)] == [*map(untimed, parts)]
     assert (again.provider_name, again.model_name, again.canonical_system) == (
         "google",
         "gemini",
         "google",
     )
     assert again.provider_response_id == response_id
+    assert again.provider_details == {"container": "c1"}
     assert [part.content for request in requests for part in request.parts] == [  # type: ignore[union-attr]
         "".join(texts) for texts in results
     ]
