@@ -15,7 +15,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from perdure.codec import dumps_json
+from perdure.json_writer import dumps_json
 from perdure.messages import ContentBlock, Message, ToolCallBlock
 
 MADE_UP: Final = re.compile(r"pyd_ai_[0-9a-f]{32}")

@@ -25,6 +25,8 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 
 from perdure.errors import ModelError, ModelSpecError
+from perdure.json_reader import loads_json
+from perdure.json_writer import dumps_json
 from perdure.messages import Message
 from perdure.models.call_ids import with_unique_ids
 from perdure.models.protocol import ModelRequest, OnDelta
@@ -46,6 +48,9 @@ APIS: Final = {
 none.
 """
 
+
+_MISREAD: Final = (AttributeError, KeyError, TypeError)
+"""What the providers' clients raise for an answer that is JSON, but not of the form they expect."""
 
 MAX_PAUSES: Final = 20
 """How often one answer may be paused by its provider, and is then asked to go on."""
@@ -96,10 +101,15 @@ class PydanticAIModel:
             answer = assistant_message(response, api=self._api, label=self.name)
         except Exception as error:
             failure = model_error(error, self.name, *secrets_of(self.model))
+            if failure is None and self._api and isinstance(error, _MISREAD):
+                failure = ModelError(
+                    f"{self.name}: the answer cannot be read ({type(error).__name__})",
+                    retryable=True,
+                )
             if failure is None or failure is error:
                 raise
             raise failure from error
-        return with_unique_ids(answer, request.messages)
+        return _as_read_back(with_unique_ids(answer, request.messages))
 
     def _messages(
         self, request: ModelRequest, parameters: ModelRequestParameters
@@ -164,6 +174,13 @@ class PydanticAIModel:
 
     def _can_stream(self) -> bool:
         return type(self.model).request_stream is not Model.request_stream
+
+
+def _as_read_back(message: Message) -> Message:
+    """The message as a log gives it back, where 1.0 is 1: whichever worker sends it on, and
+    whether it has read it or heard it, it sends the same.
+    """
+    return Message.model_validate(loads_json(dumps_json(message.to_wire())))
 
 
 def _api_of(model: Model[Any]) -> str:

@@ -89,14 +89,16 @@ def test_a_call_that_the_provider_ran_is_kept_and_not_ours_to_run() -> None:
     )
 
     assert message.content == (
-        ToolCallBlock(
-            id="s1",
-            name="web_search",
-            arguments={"query": "x"},
-            server=True,
-            server_type="web_search",
-            output=ToolOutput(raw=[{"title": "X"}]),
-            provider_data={"part": "call", "return": {"place": 1}},
+        ToolCallBlock.model_validate(
+            {
+                "id": "s1",
+                "name": "web_search",
+                "arguments": {"query": "x"},
+                "server": True,
+                "server_type": "web_search",
+                "output": ToolOutput(raw=[{"title": "X"}]),
+                "provider_data": {"part": "call", "return": {"place": 1}},
+            }
         ),
         TextBlock(text="Found it."),
     )

@@ -252,7 +252,7 @@ def response(*output: dict[str, Any], status: str = "completed", **fields: Any) 
     }
 
 
-def _output(*said: Said) -> list[dict[str, Any]]:
+def output(*said: Said) -> list[dict[str, Any]]:
     output: list[dict[str, Any]] = []
     for number, item in enumerate(said, start=1):
         if isinstance(item, Text):
@@ -267,7 +267,7 @@ def _output(*said: Said) -> list[dict[str, Any]]:
 
 
 def _responses(*said: Said) -> Reply:
-    return Reply(response(*_output(*said)))
+    return Reply(response(*output(*said)))
 
 
 def response_events(*output: dict[str, Any], **fields: Any) -> tuple[object, ...]:
@@ -277,7 +277,7 @@ def response_events(*output: dict[str, Any], **fields: Any) -> tuple[object, ...
     ]
     for index, item in enumerate(output):
         place = {"output_index": index, "item_id": item.get("id", "")}
-        empty = {"content": []} if item["type"] == "message" else {}
+        empty: dict[str, Any] = {"content": []} if item["type"] == "message" else {}
         empty |= {"arguments": ""} if item["type"] == "function_call" else {}
         events.append(
             {"type": "response.output_item.added", "output_index": index, "item": {**item, **empty}}
@@ -312,11 +312,11 @@ def response_events(*output: dict[str, Any], **fields: Any) -> tuple[object, ...
 
 
 def _responses_stream(*said: Said) -> Reply:
-    return Reply(events=response_events(*_output(*said)))
+    return Reply(events=response_events(*output(*said)))
 
 
 def _half_responses(text: str) -> tuple[object, ...]:
-    return response_events(*_output(Text(text)))[:4]
+    return response_events(*output(Text(text)))[:4]
 
 
 def _calls(said: Sequence[Said]) -> list[Call]:
