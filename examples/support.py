@@ -15,7 +15,7 @@ async def find_order(order_id: str) -> str:
 
 agent = Agent(
     "support",
-    model=os.environ.get("SUPPORT_MODEL", "anthropic:claude-sonnet-4-5"),
+    model=os.environ.get("SUPPORT_MODEL", "anthropic:claude-sonnet-5-5"),
     instructions="You help the customers of a shoe shop. Look orders up before you answer.",
     tools=[find_order],
 )

@@ -19,7 +19,7 @@ MAX_NAME: Final = 200
 class Agent:
     """A named agent. Workers are given agents; sessions name the one that they use.
 
-    `model` is a spec (`"anthropic:claude-sonnet-4-5"`), a pydantic-ai model, any `LanguageModel`,
+    `model` is a spec (`"anthropic:claude-sonnet-5-5"`), a pydantic-ai model, any `LanguageModel`,
     or None for sessions that only record. A plain function among `tools` becomes a tool.
     `max_turns` is how often one run may call the model. With `compact_at_tokens`, a conversation
     that the last call was charged that many tokens for is compacted before the next call;

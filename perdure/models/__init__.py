@@ -39,12 +39,13 @@ def check_model(model: ModelChoice) -> None:
     if not isinstance(model, str):
         made = "its class; pass an instance" if isinstance(model, type) else f"{model!r}"
         raise AgentError(
-            "the model must be a spec such as 'openai:gpt-5', a LanguageModel, "
+            "the model must be a spec such as 'openai:gpt-6.1-sol', a LanguageModel, "
             f"a pydantic-ai model or None, not {made}"
         )
     if not SPEC.fullmatch(model):
         raise AgentError(
-            f"model {model!r} is not a spec; write it as provider:model, for example 'openai:gpt-5'"
+            f"model {model!r} is not a spec; write it as provider:model, "
+            "for example 'openai:gpt-6.1-sol'"
         )
 
 

@@ -56,7 +56,7 @@ class LanguageModel(Protocol):
 
     @property
     def name(self) -> str:
-        """A label for people: `anthropic:claude-sonnet-4-5`."""
+        """A label for people: `anthropic:claude-sonnet-5-5`."""
         ...
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Message:

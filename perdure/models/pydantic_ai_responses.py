@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pydantic_ai import messages as ai
-from pydantic_ai.usage import RequestUsage
 from pydantic_core import to_jsonable_python
 
 from perdure.errors import ContentFilterError, ModelError
@@ -29,6 +28,7 @@ from perdure.messages import (
     ToolCallBlock,
 )
 from perdure.models.protocol import Delta
+from perdure.models.pydantic_ai_costs import cost_of
 from perdure.models.pydantic_ai_native import returned_block, served_block
 from perdure.models.pydantic_ai_requests import THOUGHT_SIGNATURE
 from perdure.timestamps import Timestamp
@@ -69,7 +69,7 @@ def assistant_message(response: ai.ModelResponse, *, api: str, label: str) -> Me
             "api": api,
             "provider": response.provider_name or "",
             "model": response.model_name or "",
-            "usage": _usage(response.usage),
+            "usage": _usage(response),
             "stop_reason": _stop_reason(response.finish_reason, calls),
             "timestamp": Timestamp.of(response.timestamp),
             **_kept(data),
@@ -213,8 +213,9 @@ def _stop_reason(reason: ai.FinishReason | None, calls: bool) -> StopReason:
     return StopReason.TOOL_USE if calls else StopReason.STOP
 
 
-def _usage(usage: RequestUsage) -> Usage:
+def _usage(response: ai.ModelResponse) -> Usage:
     # pydantic-ai counts cached tokens within the input; the log counts them beside it.
+    usage = response.usage
     cached = usage.cache_read_tokens + usage.cache_write_tokens
     return Usage(
         input=max(usage.input_tokens - cached, 0),
@@ -224,4 +225,5 @@ def _usage(usage: RequestUsage) -> Usage:
         reasoning=usage.output_reasoning_tokens,
         input_audio=usage.input_audio_tokens,
         output_audio=usage.output_audio_tokens,
+        cost=cost_of(response),
     )

@@ -78,10 +78,10 @@ def test_an_agent_without_a_model_has_none() -> None:
         ({"tools": "find_order"}, "the tools of agent 'support' must be a list"),
         ({"tools": find_order}, "the tools of agent 'support' must be a list"),
         ({"model": ""}, "model '' is not a spec; write it as provider:model"),
-        ({"model": "gpt-5"}, "model 'gpt-5' is not a spec"),
+        ({"model": "gpt-6.1-sol"}, "model 'gpt-6.1-sol' is not a spec"),
         ({"model": "openai:"}, "model 'openai:' is not a spec"),
-        ({"model": "open ai:gpt-5"}, "model 'open ai:gpt-5' is not a spec"),
-        ({"model": 7}, "the model must be a spec such as 'openai:gpt-5', a LanguageModel, "),
+        ({"model": "open ai:gpt-6.1-sol"}, "model 'open ai:gpt-6.1-sol' is not a spec"),
+        ({"model": 7}, "the model must be a spec such as 'openai:gpt-6.1-sol', a LanguageModel, "),
         ({"model": ScriptedModel}, "not its class; pass an instance"),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_model_that_cannot_be_had_fails_when_it_is_asked_for_and_not_before(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     unknown = Agent("support", model="nobody:model-1")
-    keyless = Agent("support", model="openai:gpt-5")
+    keyless = Agent("support", model="openai:gpt-6.1-sol")
 
     with pytest.raises(ModelSpecError, match="'nobody:model-1' cannot be used: Unknown model"):
         unknown.language_model()
@@ -109,12 +109,12 @@ def test_a_model_that_cannot_be_had_fails_when_it_is_asked_for_and_not_before(
 
 def test_a_model_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
-    agent = Agent("support", model="openai:gpt-5")
+    agent = Agent("support", model="openai:gpt-6.1-sol")
 
     model = agent.language_model()
 
     assert model is not None
-    assert model.name == "openai:gpt-5"
+    assert model.name == "openai:gpt-6.1-sol"
     assert agent.language_model() is model
 
 
@@ -138,7 +138,7 @@ def test_declaring_an_agent_loads_neither_pydantic_ai_nor_a_provider() -> None:
         async def find_order(ctx: ToolContext, order_id: str) -> str:
             "Look an order up."
 
-        Agent("support", model="anthropic:claude-sonnet-4-5", tools=[find_order])
+        Agent("support", model="anthropic:claude-sonnet-5-5", tools=[find_order])
         loaded = {name.partition(".")[0] for name in sys.modules}
         print(sorted(loaded & {"pydantic_ai", "anthropic", "openai", "griffe", "httpx2"}))
     """

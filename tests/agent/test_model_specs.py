@@ -20,7 +20,10 @@ def test_what_is_a_model_already_stays_what_it_is() -> None:
 
 @pytest.mark.parametrize(
     "spec, variable",
-    [("anthropic:claude-sonnet-5-5", "ANTHROPIC_API_KEY"), ("openai:gpt-5", "OPENAI_API_KEY")],
+    [
+        ("anthropic:claude-sonnet-5-5", "ANTHROPIC_API_KEY"),
+        ("openai:gpt-6.1-sol", "OPENAI_API_KEY"),
+    ],
 )
 def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch, spec: str, variable: str) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OPENAI_BASE_URL"):

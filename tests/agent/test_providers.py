@@ -34,7 +34,7 @@ def completion(message: dict[str, Any], finish_reason: str) -> dict[str, Any]:
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1795953600,
-        "model": "gpt-5-2026",
+        "model": "gpt-6.1-sol-2026",
         "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
         "usage": {
             "prompt_tokens": 100,
@@ -65,7 +65,7 @@ def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, 
         "id": "chatcmpl-1",
         "object": "chat.completion.chunk",
         "created": 1795953600,
-        "model": "gpt-5-2026",
+        "model": "gpt-6.1-sol-2026",
         "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
     }
 
@@ -73,7 +73,7 @@ def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, 
 def openai(monkeypatch: pytest.MonkeyPatch, url: str) -> LanguageModel:
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
     monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
-    model = resolve_model("openai-chat:gpt-5")
+    model = resolve_model("openai-chat:gpt-6.1-sol")
     assert model is not None
     return model
 
@@ -98,7 +98,11 @@ async def test_a_tool_turn_over_the_chat_api(monkeypatch: pytest.MonkeyPatch) ->
 
     assert (call.content, call.stop_reason) == ((ORDER,), "tool_use")
     assert call.usage == Usage(input=36, cache_read=64, output=20, reasoning=8)
-    assert (call.api, call.provider, call.model) == ("openai-completions", "openai", "gpt-5-2026")
+    assert (call.api, call.provider, call.model) == (
+        "openai-completions",
+        "openai",
+        "gpt-6.1-sol-2026",
+    )
     assert (answer.text, answer.stop_reason) == ("On its way.", "stop")
     first, second = server.requests
     system, question = second["messages"][:2]

@@ -55,10 +55,10 @@ def test_an_answer_comes_back_whole() -> None:
             output_tokens=20,
             output_reasoning_tokens=5,
         ),
-        model_name="claude-sonnet-4-5",
+        model_name="claude-sonnet-5-5",
         provider_name="anthropic",
         provider_response_id="msg_1",
-        provider_url="https://api.anthropic.com",
+        provider_url="https://anthropic.example",
         finish_reason="tool_call",
     )
 
@@ -73,11 +73,11 @@ def test_an_answer_comes_back_whole() -> None:
         ),
         api="anthropic-messages",
         provider="anthropic",
-        model="claude-sonnet-4-5",
+        model="claude-sonnet-5-5",
         usage=Usage(input=10, output=20, cache_read=60, cache_write=30, reasoning=5),
         stop_reason="tool_use",
         timestamp=Timestamp.of(NOON),
-        provider_data={"response_id": "msg_1", "url": "https://api.anthropic.com"},
+        provider_data={"response_id": "msg_1", "url": "https://anthropic.example"},
     )
 
 
@@ -199,7 +199,11 @@ SERVED = st.lists(
 @st.composite
 def answers(draw: st.DrawFn) -> list[ai.ModelResponsePart]:
     """Parts in any order, in which what a provider ran has its result somewhere after the call."""
-    parts: list[Any] = draw(st.lists(PARTS, min_size=1))
+    drawn: list[Any] = draw(st.lists(PARTS, min_size=1))
+    parts = [
+        replace(part, tool_call_id=f"c{number}") if isinstance(part, ai.ToolCallPart) else part
+        for number, part in enumerate(drawn)
+    ]
     for call, returned in draw(SERVED):
         place = draw(st.integers(0, len(parts)))
         parts.insert(place, call)

@@ -7,7 +7,7 @@ from typing import Final
 from perdure.models import LanguageModel
 from perdure.testing import ScriptedModel, call
 
-CLAUDE: Final = "anthropic:claude-sonnet-4-5"
+CLAUDE: Final = "anthropic:claude-sonnet-5-5"
 
 MODELS: Final[dict[str, dict[str, LanguageModel]]] = {
     "README.md": {
