@@ -206,7 +206,10 @@ def model_from_spec(spec: str) -> PydanticAIModel:
     try:
         return PydanticAIModel(infer_model(spec), name=spec)
     except (UserError, ImportError) as error:
-        raise ModelSpecError(f"model {spec!r} cannot be used: {error}") from error
+        reason = str(error).partition(" To try Pydantic AI")[0]  # a hint for programs of its own
+        if reason == f"Unknown model: {spec}":
+            reason = "no such provider; see https://ai.pydantic.dev/models/ for those that exist"
+        raise ModelSpecError(f"model {spec!r} cannot be used: {reason}") from error
     except Exception as error:
         raise ModelSpecError(
             f"model {spec!r} cannot be made: {type(error).__name__}: {error}"

@@ -46,6 +46,7 @@ def provider_server(*replies: Reply) -> Iterator[ProviderServer]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def setup(self) -> None:
             super().setup()

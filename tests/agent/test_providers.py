@@ -106,7 +106,7 @@ async def test_a_tool_turn_over_the_chat_api(monkeypatch: pytest.MonkeyPatch) ->
     assert (answer.text, answer.stop_reason) == ("On its way.", "stop")
     first, second = server.requests
     system, question = second["messages"][:2]
-    assert (system["content"], question) == (
+    assert (system["content"][0]["text"], question) == (
         "Help.",
         {"role": "user", "content": "Where is order 7?"},
     )
