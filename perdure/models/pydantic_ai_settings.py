@@ -14,7 +14,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 _CACHE_KEY: Final = "openai_prompt_cache_key"
-_KEYED_HOSTS: Final = (".openai.com", ".openai.azure.com", ".azure.com")
+KEYED_HOSTS: Final = (".openai.com", ".openai.azure.com", ".azure.com")
 """Where a cache key is understood; other servers that speak the protocol may refuse it."""
 
 
@@ -39,7 +39,7 @@ def _takes_key(model: Model[Any]) -> bool:
         host = f".{urlsplit(model.base_url or '').hostname or ''}"
     except (AttributeError, NotImplementedError, ValueError):
         return False
-    return model.system in ("openai", "azure") and host.endswith(_KEYED_HOSTS)
+    return model.system in ("openai", "azure") and host.endswith(KEYED_HOSTS)
 
 
 def _parts(model: Model[Any]) -> Iterator[Model[Any]]:

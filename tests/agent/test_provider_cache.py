@@ -5,6 +5,7 @@ byte.
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -87,7 +88,8 @@ async def conversation(protocol: Protocol) -> list[bytes]:
 def part_of(body: bytes, name: str) -> bytes:
     """The bytes of a member of a request's body."""
     text = body.decode()
-    start = text.index(f'"{name}":') + len(name) + 3
+    [member] = re.findall(rf'"{name}": ?', text)
+    start = text.index(member) + len(member)
     _, end = json.JSONDecoder().raw_decode(text, start)
     return text[start:end].encode()
 
