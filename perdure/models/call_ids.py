@@ -24,10 +24,12 @@ MADE_UP: Final = re.compile(r"pyd_ai_[0-9a-f]{32}")
 TAKEN_BY: Final = {
     "anthropic-messages": re.compile(r"[A-Za-z0-9_-]{1,64}"),
     "bedrock-converse-stream": re.compile(r"[A-Za-z0-9_-]{1,64}"),
-    "openai-completions": re.compile(r"[A-Za-z0-9_-]{1,40}"),
+    "google-generative-ai": re.compile(r".+", re.DOTALL),
     "openai-responses": re.compile(r"[A-Za-z0-9_-]{1,64}"),
 }
-"""The IDs of other providers that a protocol takes; of those not listed it is not known."""
+"""The IDs of other providers that a protocol takes."""
+TAKEN_BY_ALL: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
+"""Those that any protocol takes; OpenAI's Chat Completions takes no longer ones."""
 
 
 def with_unique_ids(answer: Message, before: Sequence[Message]) -> Message:
@@ -62,7 +64,7 @@ class CallIds:
 
     def __init__(self, system: str, api: str) -> None:
         self._system = system
-        self._pattern = TAKEN_BY.get(api)
+        self._pattern = TAKEN_BY.get(api, TAKEN_BY_ALL)
         self._taken: set[str] = set()
         self._unanswered: dict[str, deque[str]] = {}
         self._count = 0

@@ -35,7 +35,7 @@ from perdure.models.pydantic_ai_errors import model_error
 from perdure.models.pydantic_ai_files import Reader
 from perdure.models.pydantic_ai_requests import model_messages, request_parameters
 from perdure.models.pydantic_ai_responses import assistant_message, delta_of
-from perdure.models.pydantic_ai_settings import call_settings, secrets_of
+from perdure.models.pydantic_ai_settings import call_settings, parts_of, secrets_of
 
 APIS: Final = {
     "AnthropicModel": "anthropic-messages",
@@ -48,6 +48,8 @@ APIS: Final = {
 none.
 """
 
+
+MOST_PARTICULAR: Final = "anthropic-messages"
 
 _MISREAD: Final = (AttributeError, KeyError, TypeError)
 """What the providers' clients raise for an answer that is JSON, but not of the form they expect."""
@@ -75,7 +77,7 @@ class PydanticAIModel:
         self.name = name or model.model_id
         self.model = model
         self.native_tools = tuple(native_tools)
-        self._api = _api_of(model)
+        self._apis = _apis_of(model)
         self._shared = SharedModel(model)
 
     def __repr__(self) -> str:
@@ -98,10 +100,10 @@ class PydanticAIModel:
             settings = call_settings(self.model, request.cache_key)
             async with self._shared.in_use():
                 response = await self._response(messages, parameters, settings, on_delta)
-            answer = assistant_message(response, api=self._api, label=self.name)
+            answer = assistant_message(response, api=self._api_of(response), label=self.name)
         except Exception as error:
             failure = model_error(error, self.name, *secrets_of(self.model))
-            if failure is None and self._api and isinstance(error, _MISREAD):
+            if failure is None and self._apis and isinstance(error, _MISREAD):
                 failure = ModelError(
                     f"{self.name}: the answer cannot be read ({type(error).__name__})",
                     retryable=True,
@@ -114,16 +116,26 @@ class PydanticAIModel:
     def _messages(
         self, request: ModelRequest, parameters: ModelRequestParameters
     ) -> list[ModelMessage]:
-        messages = model_messages(request, Reader(self.model.system, self._api, self._profile()))
+        messages = model_messages(request, self._reader())
         if not messages:
             raise ModelError("the conversation is empty: there is nothing to send to the model")
         return self.model.prepare_messages(messages, parameters)
 
-    def _profile(self) -> ModelProfile:
+    def _reader(self) -> Reader:
         try:
-            return self.model.profile
+            profile = self.model.profile
         except NotImplementedError:  # a model that chooses among several has none
-            return ModelProfile()
+            profile = ModelProfile()
+        # Whichever of several it will be: what Claude takes, the others take.
+        apis = list(self._apis.values())
+        api = MOST_PARTICULAR if MOST_PARTICULAR in apis else (apis or [""])[0]
+        return Reader(self.model.system, api, profile)
+
+    def _api_of(self, response: ModelResponse) -> str:
+        """The protocol of the model that gave the answer, which may be one of several."""
+        apis = self._apis
+        only = next(iter(apis.values())) if len(apis) == 1 else ""
+        return apis.get(response.provider_name or "", only)
 
     async def _response(
         self,
@@ -137,7 +149,7 @@ class PydanticAIModel:
         """
         response = await self._ask(messages, parameters, settings, on_delta)
         for _ in range(MAX_PAUSES):
-            if response.state != "suspended" or self._api != "anthropic-messages":
+            if response.state != "suspended" or self._api_of(response) != "anthropic-messages":
                 break
             said = sum(not _is_return(part) for part in response.parts)
             rest = await self._ask(
@@ -183,10 +195,16 @@ def _as_read_back(message: Message) -> Message:
     return Message.model_validate(loads_json(dumps_json(message.to_wire())))
 
 
-def _api_of(model: Model[Any]) -> str:
-    while (inner := getattr(model, "wrapped", None)) is not None and isinstance(inner, Model):
-        model = inner
-    return next((APIS[kind.__name__] for kind in type(model).__mro__ if kind.__name__ in APIS), "")
+def _apis_of(model: Model[Any]) -> dict[str, str]:
+    """The protocols of a model, or of those that it chooses from, by their providers."""
+    apis: dict[str, str] = {}
+    for part in parts_of(model):
+        api = next(
+            (APIS[kind.__name__] for kind in type(part).__mro__ if kind.__name__ in APIS), ""
+        )
+        if api:
+            apis.setdefault(part.system, api)
+    return apis
 
 
 def _is_return(part: ModelResponsePart) -> bool:

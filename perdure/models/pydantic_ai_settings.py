@@ -23,7 +23,7 @@ def call_settings(model: Model[Any], cache_key: str = "") -> ModelSettings:
     would multiply; the provider's cache; and, where it takes one, a key under which calls with the
     same `cache_key` find what is cached. The key that is sent does not tell what it was made from.
     """
-    own = {name for part in _parts(model) for name in part.settings or {}}
+    own = {name for part in parts_of(model) for name in part.settings or {}}
     settings: dict[str, Any] = {}
     if not (own | model.unsupported_settings) & {"max_retries"}:
         settings["max_retries"] = 0
@@ -42,20 +42,18 @@ def _takes_key(model: Model[Any]) -> bool:
     return model.system in ("openai", "azure") and host.endswith(KEYED_HOSTS)
 
 
-def _parts(model: Model[Any]) -> Iterator[Model[Any]]:
-    """The model, and those that it chooses from."""
+def parts_of(model: Model[Any]) -> Iterator[Model[Any]]:
+    """The models behind a model: what it wraps, and what it chooses from."""
     yield model
-    for chosen in getattr(model, "models", ()):
-        if isinstance(chosen, Model):
-            yield from _parts(chosen)
+    for inner in (getattr(model, "wrapped", None), *getattr(model, "models", ())):
+        if isinstance(inner, Model):
+            yield from parts_of(inner)
 
 
 def secrets_of(model: Model[Any]) -> list[str]:
     """The keys that a model's clients hold, as far as they show them: no error may quote one."""
     secrets: list[str] = []
-    for part in _parts(model):
-        while (inner := getattr(part, "wrapped", None)) is not None and isinstance(inner, Model):
-            part = inner
+    for part in parts_of(model):
         client = getattr(part, "client", None)
         for holder in (client, getattr(client, "_api_client", None)):
             keys = (getattr(holder, name, None) for name in ("api_key", "auth_token"))

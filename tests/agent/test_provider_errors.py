@@ -7,6 +7,8 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from pydantic_ai.models.fallback import FallbackModel
+from temporalio.testing import ActivityEnvironment
 
 from perdure.activities.failures import as_failure
 from perdure.errors import (
@@ -20,9 +22,10 @@ from perdure.errors import (
 )
 from perdure.messages import Message
 from perdure.models.protocol import Delta, ModelRequest
+from perdure.models.pydantic_ai import PydanticAIModel
 from tests.agent import wire
 from tests.agent.provider_server import Reply, provider_server
-from tests.agent.wire import ANTHROPIC, CHAT, KEY, PROTOCOLS, RESPONSES, Protocol
+from tests.agent.wire import ANTHROPIC, CHAT, KEY, PROTOCOLS, RESPONSES, Protocol, Text
 
 REQUEST = ModelRequest([Message(role="user", content="Where is order 7?")])
 
@@ -370,7 +373,8 @@ async def test_an_address_that_is_none_is_final(protocol: Protocol) -> None:
     ],
 )
 def test_the_name_and_the_wish_go_through_workflow_history(kind: type[ModelError]) -> None:
-    told = as_failure(kind("mine: no", retryable=True, retry_after=7))
+    tell = ActivityEnvironment().run
+    told = tell(as_failure, kind("mine: no", retryable=True, retry_after=7))
     assert (told.type, told.non_retryable, told.next_retry_delay) == (
         kind.__name__,
         False,
@@ -379,4 +383,23 @@ def test_the_name_and_the_wish_go_through_workflow_history(kind: type[ModelError
 
     again = restored(told.type or "", told.message)
     assert (type(again), str(again)) == (kind, "mine: no")
-    assert as_failure(kind("mine: no")).non_retryable
+    assert tell(as_failure, kind("mine: no")).non_retryable
+
+
+@pytest.mark.parametrize("spare", [ANTHROPIC, RESPONSES], ids=str)
+async def test_a_spare_model_answers_when_the_first_fails_and_never_with_half_a_message(
+    spare: Protocol,
+) -> None:
+    half = Reply(events=spare.half("Half a "))
+    replies = spare.streamed(Text("Done.")), half
+    with provider_server(*[refusal(503, "busy")] * 2) as first, provider_server(*replies) as second:
+        both = FallbackModel(CHAT.model(first.url).model, spare.model(second.url).model)
+        model = PydanticAIModel(both)
+        said = await model.respond(REQUEST, lambda delta: None)
+        with pytest.raises(ModelError) as raised:
+            await model.respond(REQUEST, lambda delta: None)
+        await model.aclose()
+
+    assert said.text == "Done."
+    assert raised.value.retryable
+    assert (len(first.requests), len(second.requests)) == (2, 2)
