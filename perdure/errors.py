@@ -15,6 +15,11 @@ PerdureError
 ├── UnknownAgentError         an agent that the worker does not serve
 ├── ModelSpecError            a model that cannot be made from what the agent names
 ├── ModelError                a model call that failed
+│   ├── ContextOverflowError  a conversation longer than the model takes
+│   ├── ContentFilterError    a question or an answer that the provider's filter refused
+│   ├── ModelAccessError      a key that is wrong, or may not use the model
+│   ├── ModelQuotaError       an account without credit, or with its quota used up
+│   └── ModelRequestError     a request that the provider will not take as it is
 ├── ToolArgumentsError        arguments that do not fit a tool
 ├── ToolResultError           a result that cannot be shown to a model
 ├── CommandError              a command that the session refused; nothing changed
@@ -143,6 +148,28 @@ class ModelError(PerdureError):
         super().__init__(message)
         self.retryable = retryable
         self.retry_after = retry_after
+
+
+class ContextOverflowError(ModelError):
+    """The conversation is longer than the model takes; compact it, or use another model."""
+
+
+class ContentFilterError(ModelError):
+    """The provider's content filter refused the question or stopped the answer."""
+
+
+class ModelAccessError(ModelError):
+    """The provider refused the key: it is wrong, or may not use the model."""
+
+
+class ModelQuotaError(ModelError):
+    """The account has no credit, or its quota is used up; waiting a little does not help."""
+
+
+class ModelRequestError(ModelError):
+    """The provider will not take the request as it is: a parameter, a model that it does not have,
+    content of a kind that the model cannot read.
+    """
 
 
 class ToolArgumentsError(PerdureError, ValueError):

@@ -9,7 +9,14 @@ from typing import Any, Final
 
 from pydantic_ai import exceptions as ai
 
-from perdure.errors import ModelError
+from perdure.errors import (
+    ContentFilterError,
+    ContextOverflowError,
+    ModelAccessError,
+    ModelError,
+    ModelQuotaError,
+    ModelRequestError,
+)
 
 RETRYABLE_STATUS: Final = frozenset({408, 409, 425, 429})
 """HTTP statuses below 500 that pass: timeout, conflict (a lock at the provider), too early, too
@@ -29,8 +36,9 @@ def model_error(error: Exception, label: str) -> ModelError | None:
         return error
     if isinstance(error, ai.FallbackExceptionGroup):
         return _all_failed(error, label)
+    kind = _kind(error)
     if isinstance(error, ai.ModelHTTPError):
-        return ModelError(
+        return kind(
             f"{label}: HTTP {error.status_code}: {_provider_message(error)}"[:MAX_MESSAGE],
             retryable=_http_retryable(error),
             retry_after=error.retry_after,
@@ -40,7 +48,20 @@ def model_error(error: Exception, label: str) -> ModelError | None:
         return None
     message = f"{label}: {str(error) or type(error).__name__}"[:MAX_MESSAGE]
     retry_after = error.retry_after if isinstance(error, ai.ModelAPIError) else None
-    return ModelError(message, retryable=retryable, retry_after=retry_after)
+    return kind(message, retryable=retryable, retry_after=retry_after)
+
+
+_NAMED: Final[tuple[tuple[type[Exception], type[ModelError]], ...]] = (
+    (ai.ModelContextWindowExceededError, ContextOverflowError),
+    (ai.ModelAuthenticationError, ModelAccessError),
+    (ai.ModelQuotaExceededError, ModelQuotaError),
+    (ai.ContentFilterError, ContentFilterError),
+    (ai.ModelRequestRejectedError, ModelRequestError),
+)
+
+
+def _kind(error: Exception) -> type[ModelError]:
+    return next((ours for theirs, ours in _NAMED if isinstance(error, theirs)), ModelError)
 
 
 def _http_retryable(error: ai.ModelHTTPError) -> bool:
