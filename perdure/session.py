@@ -88,8 +88,8 @@ class Session:
         (`"reject"`), or joins the run in progress before its next model call (`"steer"`; its
         messages are then those from there to the end).
 
-        With `stream` the model is asked for its answer piece by piece, so that a run that is
-        cancelled keeps what was said by then.
+        With `stream` the model is asked for its answer piece by piece: who watches the run gets
+        the pieces (`message_update`), and a run that is cancelled keeps what was said by then.
 
         Raises CommandTooLargeError and, for arguments of the wrong kind, CommandError, before
         anything is sent; EntryEncodeError for an entry that cannot be stored; ServerError when no
@@ -108,6 +108,7 @@ class Session:
             command.command_id,
             self._remote,
             self._transcripts,
+            is_streamed=stream,
             accepted=accepted,
             when_ended=partial(self._note_run, self._sent),
         )

@@ -19,13 +19,14 @@ from perdure.protocol import (
     RunCommand,
     SessionState,
 )
-from perdure.workflows.agent_run import CANCELLED, NO_AGENT, AgentRun
+from perdure.workflows.agent_run import NO_AGENT, AgentRun
 from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.inbox import Inbox, failure
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
+from perdure.workflows.model_calls import CANCELLED
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.tree_verbs import branch, fork
 from perdure.workflows.verbs import refused

@@ -24,22 +24,30 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call: the conversation so far, as the model view gives it, and what goes with it."""
+    """One call: the conversation so far, as the model view gives it, and what goes with it.
+
+    With `output_schema` the text of the answer is to be JSON that fits this JSON schema. A model
+    that cannot be told so by other means adds `output_instruction` to its instructions.
+    """
 
     messages: Sequence[Message]
     instructions: str = ""
     tools: Sequence[ToolSpec] = ()
+    output_schema: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
     """A piece of a message that is still being written; `index` is the place of its content block
-    in the message.
+    in the message. Arguments of a tool call are pieces of JSON, and say which call they belong to,
+    as far as it is known.
     """
 
     kind: Literal["text", "thinking", "tool_arguments"]
     text: str
     index: int
+    tool_call_id: str = ""
+    tool_name: str = ""
 
 
 OnDelta: TypeAlias = Callable[[Delta], None]

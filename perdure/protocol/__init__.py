@@ -43,7 +43,7 @@ from perdure.protocol.commands import (
     WaitCommand,
     WhenBusy,
 )
-from perdure.protocol.events import EventRecord, LifecycleEvent, RunPlace
+from perdure.protocol.events import DeltaRecord, EventRecord, LifecycleEvent, RunPlace
 from perdure.protocol.outcomes import Doing, ErrorInfo, Opened, Outcome, SessionStateName, Status
 from perdure.protocol.state import (
     MAX_HISTORY_EVENTS,
@@ -72,6 +72,7 @@ __all__ = [
     "CompactCommand",
     "CopiedPath",
     "CopyPath",
+    "DeltaRecord",
     "Doing",
     "EntryJson",
     "ErrorInfo",

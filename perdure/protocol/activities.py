@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perdure.protocol.commands import EntryJson, MessageJson
+from perdure.protocol.events import EventRecord, RunPlace
 from perdure.usage import Usage
 from perdure.wire import Wire
 
@@ -70,7 +71,9 @@ class RunPlan(Appended):
 
 
 class CallModel(Wire):
-    """Ask the agent's model for the next message after the leaf."""
+    """Ask the agent's model for the next message after the leaf, and tell watchers of the `place`
+    what it says meanwhile.
+    """
 
     session_id: str
     leaf_id: str
@@ -78,6 +81,7 @@ class CallModel(Wire):
     run_id: str
     turn: int
     stream: bool = False
+    place: RunPlace | None = None
     ephemeral: list[EntryJson] = []
 
 
@@ -95,10 +99,15 @@ class PlannedCall(Wire):
 
 
 class ModelReply(Wire):
-    """The message that the model produced, and the calls in it that are ours to run."""
+    """The message that the model produced, and the calls in it that are ours to run.
+
+    `batches` is how many messages watchers were sent meanwhile, `events` what is left to tell them.
+    """
 
     message: MessageJson
     calls: list[PlannedCall] = []
+    batches: int = 0
+    events: list[EventRecord] = []
 
 
 class RunTool(Wire):
