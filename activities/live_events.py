@@ -114,7 +114,7 @@ class LiveEvents:
 
     async def _send_regularly(self) -> None:
         while not self._is_over.is_set():
-            pause = self._interval * _SLOWER ** max(self.batches - AT_THE_INTERVAL, 0)
+            pause = pause_after(self.batches, self._interval)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._is_over.wait(), pause)
                 return
@@ -134,6 +134,11 @@ class LiveEvents:
                 await _session().signal(STREAM_PUBLISH, batch, rpc_timeout=_PATIENCE)
             except RPCError as error:
                 logger.warning("events of a run were not delivered: %s", error.message)
+
+
+def pause_after(batches: int, interval: float) -> float:
+    """The time until the next batch, in seconds."""
+    return interval * _SLOWER ** max(batches - AT_THE_INTERVAL, 0)
 
 
 def _session() -> WorkflowHandle[Any, Any]:
