@@ -12,6 +12,7 @@ from perdure.activities.asking import ask
 from perdure.activities.failures import as_failure
 from perdure.activities.heard import Heard
 from perdure.activities.heartbeats import Heart
+from perdure.activities.outputs import faults_of
 from perdure.agent import Agent
 from perdure.codec import dumps_json, entry_from_json
 from perdure.entries import MessageEntry
@@ -71,7 +72,10 @@ class ModelActivities:
         message = await ask(
             model,
             ModelRequest(
-                messages=messages, instructions=agent.instructions, tools=agent.tool_specs
+                messages=messages,
+                instructions=agent.instructions,
+                tools=agent.tool_specs,
+                output_schema=request.output.json_schema if request.output is not None else None,
             ),
             heard.add if request.stream else None,
         )
@@ -83,9 +87,12 @@ class ModelActivities:
                 f"{model.name} answered with {size:,} bytes; the engine carries no more than "
                 f"{MAX_RESULT_BYTES:,} in one message"
             )
+        calls = [_planned(agent, call) for call in message.tool_calls]
+        output = request.output if not calls else None
         return ModelReply(
             message=message.to_wire(),
-            calls=[_planned(agent, call) for call in message.tool_calls],
+            calls=calls,
+            faults=faults_of(output, message.text) if output is not None else "",
         )
 
 

@@ -28,6 +28,7 @@ from perdure.workflows.history import HistoryLength
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
 from perdure.workflows.model_calls import CANCELLED, ModelCalls
+from perdure.workflows.outputs import no_output, told
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.timing import STORING
 from perdure.workflows.tool_calls import ToolCalls
@@ -75,7 +76,12 @@ class AgentRun:
             raise CommandFailed(_NOTHING_TO_SAY)
         plan: RunPlan = await workflow.execute_local_activity(
             names.START_RUN,
-            StartRun(session_id=state.session_id, agent=state.agent, entries=stamped.stored),
+            StartRun(
+                session_id=state.session_id,
+                agent=state.agent,
+                entries=stamped.stored,
+                output=command.output,
+            ),
             result_type=RunPlan,
             **STORING,
         )
@@ -87,6 +93,7 @@ class AgentRun:
             max_turns=plan.max_turns,
             compact_at_tokens=plan.compact_at_tokens,
             stream=command.stream,
+            output=command.output,
             start_id=state.leaf_id,
             input_count=len(stamped.stored),
             ephemeral=stamped.ephemeral,
@@ -165,7 +172,18 @@ class AgentRun:
         await self._run_calls(reply)
         self._publish(self._script.turn_ended(run.turn))
         self._stop_if_cancelled()
-        return not reply.calls
+        if reply.faults:
+            await self._ask_again(reply.faults)
+        return not reply.calls and not reply.faults
+
+    async def _ask_again(self, faults: str) -> None:
+        """Tell the model what is wrong with its answer, if it has not been told too often."""
+        run = self._run
+        if run.output is None or run.output_faults >= run.output.retries:
+            raise CommandFailed(no_output(run.output_faults + 1, faults))
+        run.output_faults += 1
+        [entry] = await self._log.append(run.run_id, [told(faults)])
+        self._publish(self._script.joined(run.turn, [entry]))
 
     async def _run_calls(self, reply: ModelReply) -> None:
         for call in reply.calls:

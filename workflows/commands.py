@@ -72,6 +72,7 @@ class Commands:
         elif (
             isinstance(command, RunCommand)
             and command.when_busy == "steer"
+            and command.output is None
             and self._can_be_joined()
         ):
             self.inbox.put_steering(command)

@@ -79,6 +79,7 @@ class ModelCalls:
             turn=run.turn,
             stream=run.stream,
             place=self._place(next_index, number) if run.stream else None,
+            output=run.output,
             ephemeral=run.ephemeral,
         )
         self._asked = calling = workflow.start_activity(

@@ -6,6 +6,7 @@ from typing import Any
 
 from perdure.protocol.commands import EntryJson, MessageJson
 from perdure.protocol.events import EventRecord, RunPlace
+from perdure.protocol.output import OutputSpec
 from perdure.usage import Usage
 from perdure.wire import Wire
 
@@ -60,6 +61,7 @@ class StartRun(AppendEntries):
     """Check that the agent's loop can start, then store the run's input."""
 
     agent: str
+    output: OutputSpec | None = None
 
 
 class RunPlan(Appended):
@@ -82,6 +84,7 @@ class CallModel(Wire):
     turn: int
     stream: bool = False
     place: RunPlace | None = None
+    output: OutputSpec | None = None
     ephemeral: list[EntryJson] = []
 
 
@@ -102,12 +105,14 @@ class ModelReply(Wire):
     """The message that the model produced, and the calls in it that are ours to run.
 
     `batches` is how many messages watchers were sent meanwhile, `events` what is left to tell them.
+    `faults` says why the message is not the output that the run asked for.
     """
 
     message: MessageJson
     calls: list[PlannedCall] = []
     batches: int = 0
     events: list[EventRecord] = []
+    faults: str = ""
 
 
 class RunTool(Wire):
