@@ -36,7 +36,7 @@ def faults_of(spec: OutputSpec, text: str) -> str:
 def _faults(validator: Any, value: Any) -> str:
     try:
         return listed(
-            (error.json_path.removeprefix("$").lstrip("."), error.message, error.instance)
+            (error.json_path.removeprefix("$").lstrip("."), error.message)
             for error in validator.iter_errors(value)
         )
     except RecursionError:

@@ -6,7 +6,7 @@ import dataclasses
 import re
 import sys
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import typing_extensions
@@ -21,6 +21,7 @@ T = TypeVar("T")
 _FENCED: Final = re.compile(r"```[a-zA-Z]*\s*\n(.*?)\n?\s*```", re.DOTALL)
 _MOST_FAULTS: Final = 10
 _LONGEST_VALUE: Final = 60
+_LONGEST_LINE: Final = 300
 
 
 class OutputType(Generic[T]):
@@ -49,7 +50,10 @@ class OutputType(Generic[T]):
         except ValidationError as error:
             raise OutputError(
                 listed(
-                    (".".join(map(str, fault["loc"])), fault["msg"], fault["input"])
+                    (
+                        ".".join(map(str, fault["loc"])),
+                        f"{fault['msg']} (got {_shortened(repr(fault['input']), _LONGEST_VALUE)})",
+                    )
                     for fault in error.errors(include_url=False, include_context=False)
                 )
             ) from None
@@ -106,18 +110,21 @@ def read_json(text: str) -> Any:
         raise OutputError(f"- it is not JSON: {error}") from None
 
 
-def listed(faults: typing.Iterable[tuple[str, str, object]]) -> str:
-    """Faults (where, what, the value) as lines for a model to read."""
+def listed(faults: Iterable[tuple[str, str]]) -> str:
+    """Faults (where, what) as lines for a model to read."""
     lines = []
-    for number, (place, message, value) in enumerate(faults):
+    for number, (place, message) in enumerate(faults):
         if number == _MOST_FAULTS:
             lines.append("- and more")
             break
-        shown = repr(value)
-        if len(shown) > _LONGEST_VALUE:
-            shown = f"{shown[:_LONGEST_VALUE]}…"
-        lines.append(f"- {place}: {message} (got {shown})" if place else f"- {message}")
+        lines.append(
+            _shortened(f"- {place}: {message}" if place else f"- {message}", _LONGEST_LINE)
+        )
     return "\n".join(lines)
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _is_object_type(kind: object) -> typing.TypeGuard[type[Any]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from perdure.codec import dumps_json
 from perdure.messages import Message
 
 
@@ -70,3 +71,12 @@ class LanguageModel(Protocol):
         succeed, and the caller decides.
         """
         ...
+
+
+def output_instruction(schema: dict[str, Any]) -> str:
+    """What a model is told that cannot be held to a JSON schema by other means."""
+    text = dumps_json(schema).decode("utf-8", "replace")
+    return (
+        "When you give your answer, give it as JSON that fits this JSON schema, without Markdown "
+        f"and without a word before or after it:\n{text}"
+    )

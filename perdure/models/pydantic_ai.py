@@ -19,6 +19,7 @@ from perdure.errors import ModelError, ModelSpecError
 from perdure.messages import Message
 from perdure.models.protocol import ModelRequest, OnDelta
 from perdure.models.pydantic_ai_errors import model_error
+from perdure.models.pydantic_ai_output import instructed, with_output
 from perdure.models.pydantic_ai_requests import model_messages, request_parameters
 from perdure.models.pydantic_ai_responses import assistant_message, delta_of
 
@@ -72,7 +73,8 @@ class PydanticAIModel:
         model's code is raised as it is.
         """
         try:
-            parameters = request_parameters(request)
+            request = self._instructed(request)
+            parameters = with_output(request_parameters(request), request.output_schema)
             messages = self._messages(request, parameters)
             async with self.model:
                 response = await self._response(messages, parameters, on_delta)
@@ -82,6 +84,10 @@ class PydanticAIModel:
             if failure is None or failure is error:
                 raise
             raise failure from error
+
+    def _instructed(self, request: ModelRequest) -> ModelRequest:
+        profile = self.model.profile
+        return instructed(request, profile, self._api, has_tools=bool(request.tools))
 
     def _messages(
         self, request: ModelRequest, parameters: ModelRequestParameters

@@ -75,7 +75,11 @@ def delta_of(event: ai.ModelResponseStreamEvent) -> Delta | None:
         if isinstance(part, ai.ThinkingPart):
             return _delta("thinking", part.content, event.index)
         if isinstance(part, ai.ToolCallPart):
-            return _delta("tool_arguments", _arguments_text(part.args), event.index)
+            # With the name of the tool, also when there are no arguments yet.
+            arguments = _arguments_text(part.args)
+            return Delta(
+                "tool_arguments", arguments, event.index, part.tool_call_id, part.tool_name
+            )
     elif isinstance(event, ai.PartDeltaEvent):
         delta = event.delta
         if isinstance(delta, ai.TextPartDelta):
