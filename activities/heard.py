@@ -22,7 +22,7 @@ class Heard:
     """
 
     def __init__(self, place: RunPlace | None, interval: float) -> None:
-        self.live = LiveEvents(place, interval, self._tell)
+        self.live = LiveEvents(place, interval, ends_in_result=True, collect=self._tell)
         self._said: list[str] = []
         self._untold: list[Delta] = []
         self._length = 0

@@ -44,15 +44,22 @@ class LiveEvents:
     in a run nobody asked, and nothing is sent. What cannot be delivered is dropped: the activity is
     about something else.
 
-    What waits when the activity is done goes out with a last batch, or, if it takes it, with its
-    result (`take_waiting`), which costs nothing. `collect` is called before a batch is sent, for
-    whoever would rather tell then what has come together.
+    What waits when the activity is done goes out with a last batch; or, with `ends_in_result`, the
+    activity takes it (`take_rest`) into its result, which costs nothing, unless it is large.
+    `collect` is called before a batch is sent, for whoever would rather tell then what has come
+    together.
     """
 
     def __init__(
-        self, place: RunPlace | None, interval: float, collect: Callable[[], None] = lambda: None
+        self,
+        place: RunPlace | None,
+        interval: float,
+        *,
+        ends_in_result: bool = False,
+        collect: Callable[[], None] = lambda: None,
     ) -> None:
         self.batches = 0
+        self._ends_in_result = ends_in_result
         self._collect = collect
         self._place = place
         self._interval = interval
@@ -79,7 +86,8 @@ class LiveEvents:
         if self._sending is not None:
             self._is_over.set()
             await self._sending  # a batch that is on its way arrives before the result does
-            if error is None:
+            self._collect()
+            if error is None and not (self._ends_in_result and self._is_little()):
                 await self._send()
 
     def tell(self, type_: str, **fields: Any) -> None:
@@ -102,15 +110,14 @@ class LiveEvents:
             )
         )
 
-    def take_waiting(self) -> list[EventRecord]:
-        """The events that wait, for the activity's result. None when they are so large that they
-        are better sent.
-        """
-        self._collect()
-        if sum(map(_size, self._waiting)) > _RESULT_BYTES:
-            return []
-        events, self._waiting = self._waiting, []
+    def take_rest(self) -> list[EventRecord]:
+        """The events that were not sent, for the activity's result."""
+        events = self._waiting if self._is_little() else []
+        self._waiting = []
         return events
+
+    def _is_little(self) -> bool:
+        return sum(map(_size, self._waiting)) <= _RESULT_BYTES
 
     async def _send_regularly(self) -> None:
         while not self._is_over.is_set():

@@ -45,17 +45,17 @@ class ModelActivities:
         try:
             agent = self._agents.find(request.agent)
             heard = Heard(request.place, agent.stream_interval)
-            async with self._heart.beating(), heard.live:
-                reply = await self._call(agent, request, heard)
-                reply.events = heard.live.take_waiting()
-            reply.batches = heard.live.batches
-            return reply
+            reply = await self._call(agent, request, heard)
         except PerdureError as error:
             raise as_failure(error) from None
+        reply.events = heard.live.take_rest()
+        reply.batches = heard.live.batches
+        return reply
 
     async def _call(self, agent: Agent, request: CallModel, heard: Heard) -> ModelReply:
         try:
-            return await self._ask(agent, request, heard)
+            async with self._heart.beating(), heard.live:
+                return await self._ask(agent, request, heard)
         except asyncio.CancelledError:
             details = activity.cancellation_details()
             partial = heard.as_message()
