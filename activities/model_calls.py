@@ -10,18 +10,19 @@ from perdure import names
 from perdure.activities.agents import AgentRegistry, model_of
 from perdure.activities.asking import ask
 from perdure.activities.failures import as_failure
+from perdure.activities.heard import Heard
 from perdure.activities.heartbeats import Heart
+from perdure.activities.outputs import faults_of
 from perdure.agent import Agent
 from perdure.codec import dumps_json, entry_from_json
 from perdure.entries import MessageEntry
 from perdure.errors import ModelError, PerdureError
-from perdure.messages import Message, Role, StopReason, ToolCallBlock
-from perdure.models.protocol import Delta, ModelRequest
+from perdure.messages import ToolCallBlock
+from perdure.models.protocol import ModelRequest
 from perdure.protocol import (
     MAX_RESULT_BYTES,
     CallModel,
     EntryJson,
-    MessageJson,
     ModelReply,
     PlannedCall,
 )
@@ -41,20 +42,28 @@ class ModelActivities:
         """The model's next message. Nothing is stored here, so a call that is made again leaves
         no trace of the first. A call that is cancelled hands over the text that it has.
         """
-        heard = PartialText()
         try:
-            async with self._heart.beating():
-                return await self._call(request, heard)
+            agent = self._agents.find(request.agent)
+            heard = Heard(request.place, agent.stream_interval)
+            reply = await self._call(agent, request, heard)
         except PerdureError as error:
             raise as_failure(error) from None
+        reply.events = heard.live.take_rest()
+        reply.batches = heard.live.batches
+        return reply
+
+    async def _call(self, agent: Agent, request: CallModel, heard: Heard) -> ModelReply:
+        try:
+            async with self._heart.beating(), heard.live:
+                return await self._ask(agent, request, heard)
         except asyncio.CancelledError:
             details = activity.cancellation_details()
-            if not heard.text or details is None or not details.cancel_requested:
+            partial = heard.as_message()
+            if partial is None or details is None or not details.cancel_requested:
                 raise
-            return ModelReply(message=heard.as_message())
+            return ModelReply(message=partial)
 
-    async def _call(self, request: CallModel, heard: PartialText) -> ModelReply:
-        agent = self._agents.find(request.agent)
+    async def _ask(self, agent: Agent, request: CallModel, heard: Heard) -> ModelReply:
         transcript = await self._transcripts.holding(request.session_id, request.leaf_id)
         messages = transcript.model_view(
             request.leaf_id, ephemeral=[_ephemeral(entry) for entry in request.ephemeral]
@@ -67,6 +76,7 @@ class ModelActivities:
                 instructions=agent.instructions,
                 tools=agent.tool_specs,
                 cache_key=request.session_id,
+                output_schema=request.output.json_schema if request.output is not None else None,
             ),
             heard.add if request.stream else None,
         )
@@ -78,27 +88,13 @@ class ModelActivities:
                 f"{model.name} answered with {size:,} bytes; the engine carries no more than "
                 f"{MAX_RESULT_BYTES:,} in one message"
             )
+        calls = [_planned(agent, call) for call in message.tool_calls]
+        output = request.output if not calls else None
         return ModelReply(
             message=message.to_wire(),
-            calls=[_planned(agent, call) for call in message.tool_calls],
+            calls=calls,
+            faults=faults_of(output, message.text) if output is not None else "",
         )
-
-
-class PartialText:
-    """What a model has said so far, while it speaks."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def add(self, delta: Delta) -> None:
-        """Hear a piece; only text is kept, a half tool call is of no use."""
-        if delta.kind == "text":
-            self.text += delta.text
-
-    def as_message(self) -> MessageJson:
-        """The text as a message that was aborted."""
-        message = Message(role=Role.ASSISTANT, content=self.text, stop_reason=StopReason.ABORTED)
-        return message.model_dump(mode="json", by_alias=True)
 
 
 def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:

@@ -11,6 +11,7 @@ from temporalio import activity
 from perdure import names
 from perdure.activities.agents import AgentRegistry, model_of
 from perdure.activities.failures import as_failure
+from perdure.activities.outputs import check_spec
 from perdure.activities.recent_leaves import RecentLeaves
 from perdure.codec import entry_from_json
 from perdure.entries import Entry
@@ -92,6 +93,8 @@ class StoreActivities:
         async with _attempt():
             agent = self._agents.find(request.agent or "")
             model = model_of(agent)
+            if request.output is not None:
+                check_spec(request.output)
             stored_at = await self._append(request)
         return RunPlan(
             stored_at=stored_at,

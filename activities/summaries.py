@@ -9,12 +9,17 @@ from perdure.activities.agents import AgentRegistry, model_of
 from perdure.activities.asking import ask
 from perdure.activities.failures import as_failure
 from perdure.activities.heartbeats import Heart
-from perdure.compaction import DEFAULT_PROMPT, find_cut
-from perdure.errors import ModelError, PerdureError
+from perdure.agent import Agent
+from perdure.compaction import DEFAULT_PROMPT, as_text, find_cut, part_prompt
+from perdure.errors import ContextOverflowError, ModelError, PerdureError
 from perdure.messages import Message
-from perdure.models.protocol import ModelRequest
+from perdure.models.protocol import LanguageModel, ModelRequest
 from perdure.protocol import Summarize, Summary
 from perdure.transcript_cache import Transcripts
+from perdure.usage import Usage
+
+SMALLEST_PART = 1_000
+"""Characters; a model that cannot take so many cannot summarize anything."""
 
 
 class SummaryActivities:
@@ -27,7 +32,10 @@ class SummaryActivities:
 
     @activity.defn(name=names.SUMMARIZE)
     async def summarize(self, request: Summarize) -> Summary:
-        """A summary of what lies before the last turns, or an empty one when nothing does."""
+        """A summary of what lies before the last turns, or an empty one when nothing does.
+
+        A conversation that is too long for the model is summarized part by part.
+        """
         try:
             async with self._heart.beating():
                 return await self._summarize(request)
@@ -41,22 +49,61 @@ class SummaryActivities:
         cut = find_cut(transcript.path(request.leaf_id), request.keep_turns)
         if cut is None:
             return Summary()
-        prompt = Message(role="user", content=request.prompt or DEFAULT_PROMPT)
-        # The same instructions and tools as in the conversation, so that its prefix stays what the
-        # provider has cached.
-        answer = await ask(
-            model,
-            ModelRequest(
-                messages=[*cut.messages, prompt],
-                instructions=agent.instructions,
-                tools=agent.tool_specs,
-            ),
-        )
-        if not answer.text.strip():
-            raise ModelError(f"{model.name} wrote no summary; nothing was compacted")
+        prompt = request.prompt or DEFAULT_PROMPT
+        try:
+            answer = await _in_one(model, agent, cut.messages, prompt)
+        except ContextOverflowError:
+            answer = await _in_parts(model, as_text(cut.messages), prompt)
         return Summary(
             text=answer.text,
             first_kept_id=cut.first_kept_id,
             tokens_before=cut.tokens_before,
             usage=answer.usage,
         )
+
+
+async def _in_one(
+    model: LanguageModel, agent: Agent, messages: list[Message], prompt: str
+) -> Message:
+    # The same instructions and tools as in the conversation, so that its prefix stays what the
+    # provider has cached.
+    request = ModelRequest(
+        messages=[*messages, Message(role="user", content=prompt)],
+        instructions=agent.instructions,
+        tools=agent.tool_specs,
+    )
+    return await _summary(model, request)
+
+
+async def _in_parts(model: LanguageModel, conversation: str, prompt: str) -> Message:
+    """A summary of a conversation that is too long to be sent: of its first part, then of that
+    summary and the next part, to the end. How large a part may be is found by halving it.
+
+    The parts are plain text, so they can be cut anywhere, in the middle of a message that is too
+    long by itself, too.
+    """
+    summary = Message(role="assistant", content="")
+    usage = Usage()
+    size = max(len(conversation) // 2, 1)
+    place = 0
+    while place < len(conversation):
+        part = conversation[place : place + size]
+        content = part_prompt(summary.text, part, prompt)
+        request = ModelRequest(messages=[Message(role="user", content=content)])
+        try:
+            summary = await _summary(model, request)
+        except ContextOverflowError:
+            size //= 2
+            if size < SMALLEST_PART:
+                raise
+            continue
+        usage = usage + (summary.usage or Usage())
+        place += size
+    return summary.model_copy(update={"usage": usage})
+
+
+async def _summary(model: LanguageModel, request: ModelRequest) -> Message:
+    answer = await ask(model, request)
+    if not answer.text.strip():
+        raise ModelError(f"{model.name} wrote no summary; nothing was compacted")
+    return answer

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         ModelQuotaError,
         ModelRequestError,
         ModelSpecError,
+        OutputError,
         PerdureError,
         RunCancelledError,
         RunFailedError,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         ThinkingBlock,
         ToolCallBlock,
     )
+    from perdure.output_run import OutputRun
     from perdure.plugin import PerdurePlugin
     from perdure.protocol import Status
     from perdure.run import Run, RunEvent
@@ -113,6 +115,8 @@ __all__ = [
     "ModelSpecError",
     "OpaqueBlock",
     "OpaqueEntry",
+    "OutputError",
+    "OutputRun",
     "PerdureError",
     "PerdurePlugin",
     "Run",
@@ -190,6 +194,7 @@ _HOMES = {
     "ModelQuotaError": "perdure.errors",
     "ModelRequestError": "perdure.errors",
     "ModelSpecError": "perdure.errors",
+    "OutputError": "perdure.errors",
     "PerdureError": "perdure.errors",
     "RunCancelledError": "perdure.errors",
     "RunFailedError": "perdure.errors",
@@ -214,6 +219,7 @@ _HOMES = {
     "TextBlock": "perdure.messages",
     "ThinkingBlock": "perdure.messages",
     "ToolCallBlock": "perdure.messages",
+    "OutputRun": "perdure.output_run",
     "PerdurePlugin": "perdure.plugin",
     "Status": "perdure.protocol",
     "Run": "perdure.run",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,8 +23,10 @@ class Agent:
     `model` is a spec (`"anthropic:claude-sonnet-5-5"`), a pydantic-ai model, any `LanguageModel`,
     or None for sessions that only record. A plain function among `tools` becomes a tool.
     `max_turns` is how often one run may call the model. With `compact_at_tokens`, a conversation
-    that the last call was charged that many tokens for is compacted before the next call;
-    `compact_model` writes the summaries in place of `model`.
+    that the last call was charged that many tokens for is compacted before the next call, and one
+    that turns out to be too long for the model is compacted once and sent again; `compact_model`
+    writes the summaries in place of `model`. `stream_interval` is how often those who watch a
+    streamed run are told what the model says, in seconds.
 
     Raises `AgentError` when something is declared wrongly. A spec is only looked up when a run
     starts, so that an agent can be declared where no API key is at hand.
@@ -36,6 +39,7 @@ class Agent:
     max_turns: int
     compact_at_tokens: int | None
     compact_model: ModelChoice
+    stream_interval: float
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Agent:
         max_turns: int = 50,
         compact_at_tokens: int | None = None,
         compact_model: ModelChoice = None,
+        stream_interval: float = 0.2,
     ) -> None:
         _check_name(name)
         check_model(model)
@@ -63,6 +68,11 @@ class Agent:
                 f"compact_at_tokens of agent {name!r} must be at least 1, not {compact_at_tokens!r}"
             )
         check_model(compact_model)
+        if type(stream_interval) not in (int, float) or not 0 < stream_interval < math.inf:
+            raise AgentError(
+                f"stream_interval of agent {name!r} must be seconds, more than 0, "
+                f"not {stream_interval!r}"
+            )
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "instructions", instructions)
@@ -70,6 +80,7 @@ class Agent:
         object.__setattr__(self, "max_turns", max_turns)
         object.__setattr__(self, "compact_at_tokens", compact_at_tokens)
         object.__setattr__(self, "compact_model", compact_model)
+        object.__setattr__(self, "stream_interval", float(stream_interval))
 
     def __repr__(self) -> str:
         return f"<Agent {self.name!r}>"

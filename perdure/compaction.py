@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from perdure.codec import dumps_json
 from perdure.entries import Entry, MessageEntry
-from perdure.messages import Message, Role
+from perdure.messages import (
+    ContentBlock,
+    FileBlock,
+    ImageBlock,
+    Message,
+    Role,
+    TextBlock,
+    ToolCallBlock,
+)
 from perdure.views import kept_part, model_view
 
 DEFAULT_PROMPT = (
@@ -15,6 +24,25 @@ DEFAULT_PROMPT = (
     "what was done and found (names, numbers, paths, IDs), what is under way, and what comes next. "
     "Write the summary only, without a word about it."
 )
+
+_PART = """\
+The conversation is too long to be read at once, so it comes in parts. {before}\
+This is the next part:
+
+<part>
+{part}
+</part>
+
+{prompt}"""
+
+_BEFORE = """\
+What came before this part was, in short:
+
+<summary>
+{summary}
+</summary>
+
+Carry it over into what you write now. """
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +75,41 @@ def find_cut(path: Sequence[Entry], keep_turns: int) -> Cut | None:
         first_kept_id=path[end].id if end < len(path) else "",
         tokens_before=_tokens(path),
     )
+
+
+def part_prompt(summary: str, part: str, prompt: str) -> str:
+    """What a model is asked about one part of a conversation, after the summary of those before."""
+    before = _BEFORE.format(summary=summary) if summary else ""
+    return _PART.format(before=before, part=part, prompt=prompt)
+
+
+def as_text(messages: Iterable[Message]) -> str:
+    """A conversation as plain text, which can be cut anywhere. Thoughts are left out, images and
+    files are named.
+    """
+    return "\n\n".join(
+        f"{message.role}: {text}" for message in messages if (text := _text_of(message))
+    )
+
+
+def _text_of(message: Message) -> str:
+    return "\n".join(filter(None, map(_text_of_block, message.content)))
+
+
+def _text_of_block(block: ContentBlock) -> str:
+    match block:
+        case TextBlock():
+            return block.text
+        case ToolCallBlock():
+            arguments = dumps_json(block.arguments).decode("utf-8", "replace")
+            output = f" gave {block.output.content}" if block.output is not None else ""
+            return f"[called {block.name}({arguments}){output}]"
+        case ImageBlock():
+            return "[an image]"
+        case FileBlock():
+            return f"[the file {block.filename or block.url or block.file_id}]".replace(" ]", "]")
+        case _:
+            return ""
 
 
 def _start_of_last_turns(path: Sequence[Entry], turns: int) -> int:

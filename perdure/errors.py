@@ -31,6 +31,7 @@ PerdureError
 │   └── SessionClosedError    the session was closed before the command ran
 ├── RunFailedError            a run that started and could not go on; what it stored stays
 │   ├── MaxTurnsError         a run that used up its agent's turns
+│   ├── OutputError           an answer that is not what the run asked for
 │   └── RunCancelledError     a run that was cancelled
 ├── ServerError               no Temporal server, or no worker behind it
 │   └── ServerMissingError    the embedded server is not installed
@@ -239,6 +240,10 @@ class RunFailedError(PerdureError):
 
 class MaxTurnsError(RunFailedError):
     """A run that used up its agent's turns."""
+
+
+class OutputError(RunFailedError):
+    """The model's answer is not what the run asked for, or what it asked for cannot be had."""
 
 
 class RunCancelledError(RunFailedError):

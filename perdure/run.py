@@ -17,14 +17,17 @@ from perdure.codec import entry_from_json
 from perdure.entries import Entry, MessageEntry
 from perdure.errors import PerdureError, restored
 from perdure.messages import Message
+from perdure.models.protocol import Delta
 from perdure.names import run_topic
 from perdure.protocol import EventRecord, Outcome
 from perdure.remote import RemoteSession
-from perdure.run_events import AGENT_END, RUN_FAILED, rebuild_events
+from perdure.run_events import AGENT_END, LAST_EVENTS, MESSAGE_UPDATE, RUN_FAILED, rebuild_events
 from perdure.transcript_cache import Transcripts
 from perdure.usage import Usage
 
 _POLL_PAUSE = timedelta(milliseconds=100)
+_LAST_PIECES = 1.0
+"""Seconds that a watcher of a streamed run waits for what its stream still holds at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,10 @@ class RunEvent:
     receipt.
 
     One that `is_passing` tells what is under way: nothing is stored of it, and only who watches at
-    the time gets it. `leaf_id` is the leaf after the event. `message` is the message that ended (on
-    `message_end`), `messages` are all new messages of the run (on `agent_end`).
+    the time gets it. `message_update` is such: `delta` is a piece of the message in progress; with
+    `is_reset` the model begins the message anew, and the pieces up to here are void. `leaf_id` is
+    the leaf after the event. `message` is the message that ended (on `message_end`), `messages` are
+    all new messages of the run (on `agent_end`).
     """
 
     type: str
@@ -49,6 +54,8 @@ class RunEvent:
     usage: Usage | None = None
     messages: list[Message] = field(default_factory=list)
     is_passing: bool = False
+    delta: Delta | None = None
+    is_reset: bool = False
 
     @property
     def message(self) -> Message | None:
@@ -74,6 +81,7 @@ class Run:
         remote: RemoteSession,
         transcripts: Transcripts,
         *,
+        is_streamed: bool = False,
         accepted: WorkflowUpdateHandle[Outcome] | None = None,
         when_ended: Callable[[Outcome], None] | None = None,
     ) -> None:
@@ -81,6 +89,7 @@ class Run:
         self.id = run_id
         self._remote = remote
         self._transcripts = transcripts
+        self._is_streamed = is_streamed
         self._accepted = accepted
         self._when_ended = when_ended
         self._ended: Outcome | None = None
@@ -106,10 +115,15 @@ class Run:
 
     async def __aiter__(self) -> AsyncIterator[RunEvent]:
         position = 0
+        draft = Draft()
         ending = asyncio.create_task(self.outcome())
         live = self._live()
         try:
-            async for record in _until(ending, live):
+            async for record in self._until(ending, live):
+                if record.index < position or not draft.goes_on_with(record):
+                    continue
+                if draft.is_void:
+                    yield _reset(record)
                 async for event in self._from(position, record):
                     position += not event.is_passing
                     yield event
@@ -131,10 +145,36 @@ class Run:
         async for item in topic.subscribe(poll_cooldown=_POLL_PAUSE):
             yield item.data
 
+    async def _until(
+        self, ending: asyncio.Task[Outcome], live: AsyncIterator[EventRecord]
+    ) -> AsyncIterator[EventRecord]:
+        """Live events until the run is over or the stream breaks; what counts among those that it
+        did not deliver is in the store. The pieces of an answer are not, so where there are any the
+        stream is read to its end, if that comes soon.
+        """
+        while True:
+            following = asyncio.ensure_future(anext(live))
+            try:
+                await asyncio.wait((following, ending), return_when=asyncio.FIRST_COMPLETED)
+                if not following.done() and self._is_streamed:
+                    await asyncio.wait((following,), timeout=_LAST_PIECES)
+                if not following.done():
+                    return
+                record = following.result()
+                self._is_streamed |= record.is_passing
+                if record.type in LAST_EVENTS:
+                    return
+                yield record
+            except (StopAsyncIteration, RPCError, WorkflowUpdateFailedError):
+                return
+            finally:
+                if not following.done():
+                    following.cancel()
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await following
+
     async def _from(self, position: int, record: EventRecord) -> AsyncIterator[RunEvent]:
         """The event, and before it those that the stream dropped."""
-        if record.index < position or record.type in (AGENT_END, RUN_FAILED):
-            return
         if record.index > position:
             for missed in await self._rebuilt(_so_far(record)):
                 if position <= missed.index < record.index:
@@ -159,6 +199,7 @@ class Run:
             usage=record.usage,
             messages=messages,
             is_passing=record.is_passing,
+            delta=_delta(record),
         )
 
     async def _rebuilt(self, outcome: Outcome) -> list[EventRecord]:
@@ -179,26 +220,46 @@ class Run:
         return entries[: outcome.input_count], entries[outcome.input_count :]
 
 
-async def _until(
-    ending: asyncio.Task[Outcome], live: AsyncIterator[EventRecord]
-) -> AsyncIterator[EventRecord]:
-    """Live events until the run is over or the stream breaks; what it did not deliver is in the
-    store.
+class Draft:
+    """The message in progress, as a watcher has it: of several attempts to write it only the latest
+    counts. Pieces of an earlier one may arrive late, from a worker that was taken for dead.
     """
-    while True:
-        following = asyncio.ensure_future(anext(live))
-        try:
-            await asyncio.wait((following, ending), return_when=asyncio.FIRST_COMPLETED)
-            if not following.done():
-                return
-            yield following.result()
-        except (StopAsyncIteration, RPCError, WorkflowUpdateFailedError):
-            return
-        finally:
-            if not following.done():
-                following.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await following
+
+    def __init__(self) -> None:
+        self._index = -1
+        self._begun = (0, 0)
+        self.is_void = False
+        """Whether what the watcher has was just begun anew."""
+
+    def goes_on_with(self, record: EventRecord) -> bool:
+        """Whether the event is for the watcher; only late pieces are not."""
+        self.is_void = False
+        if record.type != MESSAGE_UPDATE:
+            return True
+        begun = (record.call, record.attempt)
+        if record.index == self._index:
+            if begun < self._begun:
+                return False
+            self.is_void = begun > self._begun
+        self._index, self._begun = record.index, begun
+        return True
+
+
+def _reset(record: EventRecord) -> RunEvent:
+    return RunEvent(
+        type=MESSAGE_UPDATE,
+        run_id=record.run_id,
+        turn=record.turn,
+        is_passing=True,
+        is_reset=True,
+    )
+
+
+def _delta(record: EventRecord) -> Delta | None:
+    piece = record.delta
+    if piece is None:
+        return None
+    return Delta(piece.kind, piece.text, piece.index, record.tool_call_id, record.tool_name)
 
 
 def _has_started(outcome: Outcome) -> bool:
@@ -213,6 +274,7 @@ def _so_far(record: EventRecord) -> Outcome:
         status="pending",
         start_id=record.start_id,
         input_count=record.input_count,
+        turns=record.turn,
     )
 
 

@@ -16,6 +16,8 @@ from perdure.usage import Usage
 AGENT_START = "agent_start"
 TURN_START = "turn_start"
 MESSAGE_START = "message_start"
+MESSAGE_UPDATE = "message_update"
+"""A piece of the message in progress; it passes, and is no part of the order below."""
 MESSAGE_END = "message_end"
 TOOL_EXECUTION_START = "tool_execution_start"
 TOOL_EXECUTION_END = "tool_execution_end"

@@ -5,9 +5,9 @@ store.
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 from pydantic import ValidationError
 from temporalio.client import WorkflowUpdateHandle
@@ -17,7 +17,10 @@ from perdure.errors import CommandError, SessionClosedError, restored
 from perdure.following import followed
 from perdure.lifecycle import SessionEvent
 from perdure.messages import Message
+from perdure.output_run import OutputRun
+from perdure.output_type import output_of
 from perdure.protocol import (
+    OUTPUT_RETRIES,
     AppendCommand,
     BranchCommand,
     CancelCommand,
@@ -73,12 +76,46 @@ class Session:
 
     # ── verbs ──────────────────────────────────────────────────────────────────────────────────
 
+    @overload
     async def run(
         self,
         *entries: Entry | str,
         run_id: str | None = None,
         when_busy: WhenBusy = "queue",
         stream: bool = False,
+        output: None = None,
+    ) -> Run: ...
+
+    @overload
+    async def run(
+        self,
+        *entries: Entry | str,
+        run_id: str | None = None,
+        when_busy: WhenBusy = "queue",
+        stream: bool = False,
+        output: type[T],
+        output_retries: int = OUTPUT_RETRIES,
+    ) -> OutputRun[T]: ...
+
+    @overload
+    async def run(
+        self,
+        *entries: Entry | str,
+        run_id: str | None = None,
+        when_busy: WhenBusy = "queue",
+        stream: bool = False,
+        output: Mapping[str, Any],
+        output_retries: int = OUTPUT_RETRIES,
+    ) -> OutputRun[Any]: ...
+
+    async def run(
+        self,
+        *entries: Entry | str,
+        run_id: str | None = None,
+        when_busy: WhenBusy = "queue",
+        stream: bool = False,
+        output: type[Any] | Mapping[str, Any] | None = None,
+        output_retries: int = OUTPUT_RETRIES,
     ) -> Run:
         """Run the session's agent on new entries; without any, continue from the leaf.
 
@@ -88,8 +125,13 @@ class Session:
         (`"reject"`), or joins the run in progress before its next model call (`"steer"`; its
         messages are then those from there to the end).
 
-        With `stream` the model is asked for its answer piece by piece, so that a run that is
-        cancelled keeps what was said by then.
+        With `stream` the model is asked for its answer piece by piece: who watches the run gets
+        the pieces (`message_update`), and a run that is cancelled keeps what was said by then.
+
+        With `output` (a pydantic model, a dataclass, a TypedDict, or a JSON schema) the last answer
+        is such an object, which the run's `output()` gives. An answer that is not goes back to the
+        model up to `output_retries` times; then the run fails with OutputError. Such a run does not
+        join another, it waits its turn.
 
         Raises CommandTooLargeError and, for arguments of the wrong kind, CommandError, before
         anything is sent; EntryEncodeError for an entry that cannot be stored; ServerError when no
@@ -101,22 +143,36 @@ class Session:
             entries=_as_json(entries),
             when_busy=when_busy,
             stream=stream,
+            output=_output_json(output, output_retries),
         )
         accepted = await self._send(command, is_own_id=run_id is not None)
-        return Run(
-            self.id,
-            command.command_id,
-            self._remote,
-            self._transcripts,
+        ended = partial(self._note_run, self._sent)
+        parts = (self.id, command.command_id, self._remote, self._transcripts)
+        if output is None:
+            return Run(*parts, is_streamed=stream, accepted=accepted, when_ended=ended)
+        return OutputRun(
+            *parts,
+            reader=output_of(output),
+            is_streamed=stream,
             accepted=accepted,
-            when_ended=partial(self._note_run, self._sent),
+            when_ended=ended,
         )
 
-    def attach(self, run_id: str) -> Run:
-        """A run that was started elsewhere, or earlier. Awaiting it raises UnknownCommandError
-        when the session has forgotten it.
+    @overload
+    def attach(self, run_id: str, *, output: None = None) -> Run: ...
+
+    @overload
+    def attach(self, run_id: str, *, output: type[T]) -> OutputRun[T]: ...
+
+    @overload
+    def attach(self, run_id: str, *, output: Mapping[str, Any]) -> OutputRun[Any]: ...
+
+    def attach(self, run_id: str, *, output: type[Any] | Mapping[str, Any] | None = None) -> Run:
+        """A run that was started elsewhere, or earlier; with `output` one whose answer is such an
+        object. Awaiting it raises UnknownCommandError when the session has forgotten it.
         """
-        return Run(self.id, run_id, self._remote, self._transcripts)
+        parts = (self.id, run_id, self._remote, self._transcripts)
+        return Run(*parts) if output is None else OutputRun(*parts, reader=output_of(output))
 
     async def append(self, *entries: Entry | str) -> list[Entry]:
         """Record entries without a run, and answer with them as they were stored. Raises as
@@ -282,6 +338,7 @@ def _new_id() -> str:
 
 
 C = TypeVar("C", bound=Command)
+T = TypeVar("T")
 
 
 def _command(kind: type[C], **fields: object) -> C:
@@ -294,6 +351,15 @@ def _command(kind: type[C], **fields: object) -> C:
 def _as_json(entries: tuple[Entry | str, ...]) -> list[EntryJson]:
     given = [text(entry) if isinstance(entry, str) else entry for entry in entries]
     return [_entry_json(entry) for entry in given]
+
+
+def _output_json(
+    asked: type[Any] | Mapping[str, Any] | None, retries: int
+) -> dict[str, Any] | None:
+    if asked is None:
+        return None
+    output = output_of(asked)
+    return {"json_schema": output.json_schema, "type": output.path, "retries": retries}
 
 
 def _entry_json(entry: Entry) -> EntryJson:

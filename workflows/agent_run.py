@@ -11,7 +11,6 @@ from temporalio import workflow
 from perdure import names
 from perdure.protocol import (
     ActiveRun,
-    CallModel,
     EntryJson,
     ErrorInfo,
     EventRecord,
@@ -24,15 +23,14 @@ from perdure.protocol import (
     StartRun,
 )
 from perdure.run_events import EventScript
-from perdure.usage import Usage
-from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
+from perdure.workflows.model_calls import CANCELLED, ModelCalls
+from perdure.workflows.outputs import no_output, told
 from perdure.workflows.session_stream import SessionStream
-from perdure.workflows.summaries import model_summary
-from perdure.workflows.timing import MODEL, STORING
+from perdure.workflows.timing import STORING
 from perdure.workflows.tool_calls import ToolCalls
 
 
@@ -54,11 +52,9 @@ class AgentRun:
         self._state = state
         self._log = log
         self._stream = stream
-        self._lifecycle = lifecycle
-        self._history = history
         self._script = EventScript(run.run_id, run.start_id, run.input_count, run.next_index)
+        self._model = ModelCalls(run, state, log, lifecycle, history)
         self._tools = ToolCalls(run, state.session_id, self._store_result)
-        self._model_call: workflow.ActivityHandle[ModelReply] | None = None
 
     @classmethod
     async def start(
@@ -80,7 +76,12 @@ class AgentRun:
             raise CommandFailed(_NOTHING_TO_SAY)
         plan: RunPlan = await workflow.execute_local_activity(
             names.START_RUN,
-            StartRun(session_id=state.session_id, agent=state.agent, entries=stamped.stored),
+            StartRun(
+                session_id=state.session_id,
+                agent=state.agent,
+                entries=stamped.stored,
+                output=command.output,
+            ),
             result_type=RunPlan,
             **STORING,
         )
@@ -92,6 +93,7 @@ class AgentRun:
             max_turns=plan.max_turns,
             compact_at_tokens=plan.compact_at_tokens,
             stream=command.stream,
+            output=command.output,
             start_id=state.leaf_id,
             input_count=len(stamped.stored),
             ephemeral=stamped.ephemeral,
@@ -111,9 +113,8 @@ class AgentRun:
     def cancel(self) -> None:
         """Stop the model call and the tools; the turn in progress then ends the run."""
         self._run.is_cancelled = True
+        self._model.cancel()
         self._tools.cancel()
-        if self._model_call is not None:
-            self._model_call.cancel()
 
     async def join(self, command: RunCommand) -> None:
         """Store entries that are to steer the run; the model reads them at its next call."""
@@ -160,68 +161,29 @@ class AgentRun:
         self._stop_if_cancelled()
         if run.turn >= run.max_turns:
             raise CommandFailed(_too_many_turns(run.max_turns))
-        await self._make_room()
+        await self._model.make_room()
         run.turn += 1
         self._state.turns += 1
         self._publish(self._script.turn_started(run.turn))
-        reply = await self._call_model()
+        reply = await self._model.next_message(run.next_index)
+        self._stream.publish(reply.events)
         [entry] = await self._log.append(run.run_id, [_message_entry(reply.message)])
         self._publish(self._script.replied(run.turn, entry))
         await self._run_calls(reply)
         self._publish(self._script.turn_ended(run.turn))
         self._stop_if_cancelled()
-        return not reply.calls
+        if reply.faults:
+            await self._ask_again(reply.faults)
+        return not reply.calls and not reply.faults
 
-    async def _make_room(self) -> None:
-        """Compact when the last call came near to what the agent allows. If that fails, go on."""
-        limit = self._run.compact_at_tokens
-        if limit is None or self._state.context_tokens < limit:
-            return
-        try:
-            await compact(
-                self._state,
-                self._log,
-                self._lifecycle,
-                command_id=self._run.run_id,
-                agent=self._run.agent,
-            )
-        except ActivityFailure as failure:
-            self._state.last_error = reason_of(failure)
-        # Not again before the next call has told how large the conversation is now.
-        self._state.context_tokens = 0
-        self._stop_if_cancelled()
-
-    async def _call_model(self) -> ModelReply:
+    async def _ask_again(self, faults: str) -> None:
+        """Tell the model what is wrong with its answer, if it has not been told too often."""
         run = self._run
-        request = CallModel(
-            session_id=self._state.session_id,
-            leaf_id=self._state.leaf_id,
-            agent=run.agent,
-            run_id=run.run_id,
-            turn=run.turn,
-            stream=run.stream,
-            ephemeral=run.ephemeral,
-        )
-        self._model_call = workflow.start_activity(
-            names.CALL_MODEL,
-            request,
-            result_type=ModelReply,
-            summary=model_summary(run),
-            # So that a call which is cancelled can hand over what it has of the answer.
-            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            **MODEL,
-        )
-        try:
-            reply = await self._model_call
-        finally:
-            self._model_call = None
-        self._history.add_turn(len(reply.calls))
-        usage = Usage.model_validate(reply.message.get("usage") or {})
-        run.usage = run.usage + usage
-        self._state.usage = self._state.usage + usage
-        if usage != Usage():
-            self._state.context_tokens = _tokens(usage)
-        return reply
+        if run.output is None or run.output_faults >= run.output.retries:
+            raise CommandFailed(no_output(run.output_faults + 1, faults))
+        run.output_faults += 1
+        [entry] = await self._log.append(run.run_id, [told(faults)])
+        self._publish(self._script.joined(run.turn, [entry]))
 
     async def _run_calls(self, reply: ModelReply) -> None:
         for call in reply.calls:
@@ -261,11 +223,6 @@ class AgentRun:
         return [outcome.model_copy(update=end) for outcome in (own, *run.joined)]
 
 
-def _tokens(usage: Usage) -> int:
-    """What the model was sent and said: the size of the conversation by now."""
-    return usage.input + usage.cache_read + usage.cache_write + usage.output
-
-
 def _message_entry(message: MessageJson) -> EntryJson:
     return {"type": "message", "message": message}
 
@@ -273,10 +230,6 @@ def _message_entry(message: MessageJson) -> EntryJson:
 NO_AGENT = ErrorInfo(
     type="UnknownAgentError",
     message="the session has no agent; open it with one (`agent=…`) to run it",
-)
-
-CANCELLED = ErrorInfo(
-    type="RunCancelledError", message="the run was cancelled; run again to go on from its leaf"
 )
 
 _NOTHING_TO_SAY = ErrorInfo(

@@ -19,13 +19,14 @@ from perdure.protocol import (
     RunCommand,
     SessionState,
 )
-from perdure.workflows.agent_run import CANCELLED, NO_AGENT, AgentRun
+from perdure.workflows.agent_run import NO_AGENT, AgentRun
 from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.inbox import Inbox, failure
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
+from perdure.workflows.model_calls import CANCELLED
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.tree_verbs import branch, fork
 from perdure.workflows.verbs import refused
@@ -71,6 +72,7 @@ class Commands:
         elif (
             isinstance(command, RunCommand)
             and command.when_busy == "steer"
+            and command.output is None
             and self._can_be_joined()
         ):
             self.inbox.put_steering(command)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from temporalio import workflow
 
 from perdure import names
@@ -20,11 +22,13 @@ async def compact(
     agent: str,
     keep_turns: int = 0,
     prompt: str | None = None,
+    hold: Callable[[workflow.ActivityHandle[Summary]], None] = lambda _: None,
 ) -> EntryJson | None:
     """Have the path summarized and append the summary, if there was something to summarize.
 
     Nothing is deleted: a branch to before it gives the whole conversation back. Raises what the
-    failed activity raised; then nothing was appended.
+    failed activity raised; then nothing was appended. `hold` is given the model's call, for
+    whoever may want to cancel it.
     """
     request = Summarize(
         session_id=state.session_id,
@@ -33,13 +37,15 @@ async def compact(
         keep_turns=keep_turns,
         prompt=prompt,
     )
-    summary: Summary = await workflow.execute_activity(
+    summarizing = workflow.start_activity(
         names.SUMMARIZE,
         request,
         result_type=Summary,
         summary=f"summarize, keep {keep_turns} turns",
         **MODEL,
     )
+    hold(summarizing)
+    summary = await summarizing
     if summary.usage is not None:
         state.usage = state.usage + summary.usage
     if not summary.text:

@@ -34,6 +34,7 @@ class SessionStream:
         self._sizes = deque(len(item.data) for item in prior.log) if prior else deque[int]()
         self._bytes = sum(self._sizes)
         self._fresh_from = self._end()
+        self._has_pieces = False
         self._state = state
         self._recent = state.recent_events
         self._take: Any = workflow.get_signal_handler(STREAM_PUBLISH)
@@ -41,8 +42,9 @@ class SessionStream:
         workflow.set_signal_handler(STREAM_PUBLISH, self._on_publish)
 
     def publish(self, events: list[EventRecord]) -> None:
-        """Make events visible to subscribers; whatever they report is stored already."""
+        """Make events visible to subscribers; whatever they report is stored already, or passes."""
         for event in events:
+            self._has_pieces |= event.is_passing
             self._publish(run_topic(event.run_id), event)
 
     def publish_lifecycle(self, event: LifecycleEvent) -> None:
@@ -53,10 +55,12 @@ class SessionStream:
     def begin_step(self) -> None:
         """What is published from now on may not have been seen by anyone at the next step."""
         self._fresh_from = self._end()
+        self._has_pieces = False
 
     def carry(self) -> WorkflowStreamState:
         """What the next run of the workflow starts with: the place in the stream, recent lifecycle
-        events, and, within bounds, of a run in progress its last step, of one that is over its end.
+        events, and, within bounds, of a run in progress or a streamed one its last step, of another
+        its end.
 
         What is carried is written into history twice, at every continue-as-new, so it is little. A
         subscriber to a run who missed an event sees the gap at the next one, or at the end of the
@@ -66,7 +70,8 @@ class SessionStream:
         self._recent[:] = [mark for mark in self._recent if mark.at >= since]
         is_running = self._state.active is not None
         limit = _CARRIED_IN_A_RUN if is_running else _CARRIED_BETWEEN_RUNS
-        unseen = self._fresh_from if is_running else self._end() - 1
+        has_more = is_running or self._has_pieces
+        unseen = self._fresh_from if has_more else self._end() - 1
         first = min([unseen, *(mark.offset for mark in self._recent)])
         self._drop(max(first - self._offset, 0))
         while self._bytes > limit:

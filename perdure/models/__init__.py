@@ -7,7 +7,14 @@ import sys
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard, Union, cast
 
 from perdure.errors import AgentError, ModelSpecError
-from perdure.models.protocol import Delta, LanguageModel, ModelRequest, OnDelta, ToolSpec
+from perdure.models.protocol import (
+    Delta,
+    LanguageModel,
+    ModelRequest,
+    OnDelta,
+    ToolSpec,
+    output_instruction,
+)
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -20,6 +27,7 @@ __all__ = [
     "OnDelta",
     "ToolSpec",
     "check_model",
+    "output_instruction",
     "resolve_model",
 ]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from perdure.codec import dumps_json
 from perdure.messages import Message
 
 
@@ -28,23 +29,30 @@ class ModelRequest:
 
     Calls of one conversation have the same `cache_key`: a provider that is told it finds what it
     has cached of the conversation.
+
+    With `output_schema` the text of the answer is to be JSON that fits this JSON schema. A model
+    that cannot be told so by other means adds `output_instruction` to its instructions.
     """
 
     messages: Sequence[Message]
     instructions: str = ""
     tools: Sequence[ToolSpec] = ()
     cache_key: str = ""
+    output_schema: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
     """A piece of a message that is still being written; `index` is the place of its content block
-    in the message.
+    in the message. Arguments of a tool call are pieces of JSON, and say which call they belong to,
+    as far as it is known.
     """
 
     kind: Literal["text", "thinking", "tool_arguments"]
     text: str
     index: int
+    tool_call_id: str = ""
+    tool_name: str = ""
 
 
 OnDelta: TypeAlias = Callable[[Delta], None]
@@ -67,3 +75,12 @@ class LanguageModel(Protocol):
         succeed, and the caller decides.
         """
         ...
+
+
+def output_instruction(schema: dict[str, Any]) -> str:
+    """What a model is told that cannot be held to a JSON schema by other means."""
+    text = dumps_json(schema).decode("utf-8", "replace")
+    return (
+        "When you give your answer, give it as JSON that fits this JSON schema, without Markdown "
+        f"and without a word before or after it:\n{text}"
+    )

@@ -33,6 +33,7 @@ from perdure.models.protocol import ModelRequest, OnDelta
 from perdure.models.pydantic_ai_clients import SharedModel
 from perdure.models.pydantic_ai_errors import model_error
 from perdure.models.pydantic_ai_files import Reader
+from perdure.models.pydantic_ai_output import instructed, with_output
 from perdure.models.pydantic_ai_requests import model_messages, request_parameters
 from perdure.models.pydantic_ai_responses import assistant_message, delta_of
 from perdure.models.pydantic_ai_settings import call_settings, parts_of, secrets_of
@@ -95,8 +96,12 @@ class PydanticAIModel:
         model's code is raised as it is.
         """
         try:
-            parameters = request_parameters(request, self.native_tools)
-            messages = self._messages(request, parameters)
+            reader = self._reader()
+            request = instructed(request, reader.profile, reader.api, has_tools=bool(request.tools))
+            parameters = with_output(
+                request_parameters(request, self.native_tools), request.output_schema
+            )
+            messages = self._messages(request, parameters, reader)
             settings = call_settings(self.model, request.cache_key)
             async with self._shared.in_use():
                 response = await self._response(messages, parameters, settings, on_delta)
@@ -114,9 +119,9 @@ class PydanticAIModel:
         return _as_read_back(with_unique_ids(answer, request.messages))
 
     def _messages(
-        self, request: ModelRequest, parameters: ModelRequestParameters
+        self, request: ModelRequest, parameters: ModelRequestParameters, reader: Reader
     ) -> list[ModelMessage]:
-        messages = model_messages(request, self._reader())
+        messages = model_messages(request, reader)
         if not messages:
             raise ModelError("the conversation is empty: there is nothing to send to the model")
         return self.model.prepare_messages(messages, parameters)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic_ai import messages as ai
@@ -86,7 +87,9 @@ def delta_of(event: ai.ModelResponseStreamEvent) -> Delta | None:
         if isinstance(part, ai.ThinkingPart):
             return _delta("thinking", part.content, event.index)
         if isinstance(part, ai.ToolCallPart):
-            return _delta("tool_arguments", _arguments_text(part.args), event.index)
+            # With the name of the tool, also when there are no arguments yet.
+            piece = Delta("tool_arguments", _arguments_text(part.args), event.index)
+            return replace(piece, tool_call_id=part.tool_call_id, tool_name=part.tool_name)
     elif isinstance(event, ai.PartDeltaEvent):
         delta = event.delta
         if isinstance(delta, ai.TextPartDelta):

@@ -209,7 +209,8 @@ def _pieces(message: Message) -> Iterator[Delta]:
         elif isinstance(block, ThinkingBlock):
             yield Delta("thinking", block.thinking, index)
         elif isinstance(block, ToolCallBlock):
-            yield Delta("tool_arguments", json.dumps(block.arguments, ensure_ascii=False), index)
+            arguments = json.dumps(block.arguments, ensure_ascii=False)
+            yield Delta("tool_arguments", arguments, index, block.id, block.name)
 
 
 def _characters(message: Message) -> int:

@@ -43,8 +43,9 @@ from perdure.protocol.commands import (
     WaitCommand,
     WhenBusy,
 )
-from perdure.protocol.events import EventRecord, LifecycleEvent, RunPlace
+from perdure.protocol.events import DeltaRecord, EventRecord, LifecycleEvent, RunPlace
 from perdure.protocol.outcomes import Doing, ErrorInfo, Opened, Outcome, SessionStateName, Status
+from perdure.protocol.output import MAX_OUTPUT_SCHEMA_BYTES, OUTPUT_RETRIES, OutputSpec
 from perdure.protocol.state import (
     MAX_HISTORY_EVENTS,
     TIMES_IN_A_RUN,
@@ -56,8 +57,10 @@ from perdure.protocol.state import (
 __all__ = [
     "MAX_COMMAND_BYTES",
     "MAX_HISTORY_EVENTS",
+    "MAX_OUTPUT_SCHEMA_BYTES",
     "MAX_QUEUE",
     "MAX_RESULT_BYTES",
+    "OUTPUT_RETRIES",
     "TIMES_IN_A_RUN",
     "ActiveRun",
     "AppendCommand",
@@ -72,6 +75,7 @@ __all__ = [
     "CompactCommand",
     "CopiedPath",
     "CopyPath",
+    "DeltaRecord",
     "Doing",
     "EntryJson",
     "ErrorInfo",
@@ -88,6 +92,7 @@ __all__ = [
     "OpenSession",
     "Opened",
     "Outcome",
+    "OutputSpec",
     "PlannedCall",
     "QueuedCommand",
     "RunCommand",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from perdure.protocol.commands import EntryJson, MessageJson
+from perdure.protocol.events import EventRecord, RunPlace
+from perdure.protocol.output import OutputSpec
 from perdure.usage import Usage
 from perdure.wire import Wire
 
@@ -59,6 +61,7 @@ class StartRun(AppendEntries):
     """Check that the agent's loop can start, then store the run's input."""
 
     agent: str
+    output: OutputSpec | None = None
 
 
 class RunPlan(Appended):
@@ -70,7 +73,9 @@ class RunPlan(Appended):
 
 
 class CallModel(Wire):
-    """Ask the agent's model for the next message after the leaf."""
+    """Ask the agent's model for the next message after the leaf, and tell watchers of the `place`
+    what it says meanwhile.
+    """
 
     session_id: str
     leaf_id: str
@@ -78,6 +83,8 @@ class CallModel(Wire):
     run_id: str
     turn: int
     stream: bool = False
+    place: RunPlace | None = None
+    output: OutputSpec | None = None
     ephemeral: list[EntryJson] = []
 
 
@@ -95,10 +102,17 @@ class PlannedCall(Wire):
 
 
 class ModelReply(Wire):
-    """The message that the model produced, and the calls in it that are ours to run."""
+    """The message that the model produced, and the calls in it that are ours to run.
+
+    `batches` is how many messages watchers were sent meanwhile, `events` what is left to tell them.
+    `faults` says why the message is not the output that the run asked for.
+    """
 
     message: MessageJson
     calls: list[PlannedCall] = []
+    batches: int = 0
+    events: list[EventRecord] = []
+    faults: str = ""
 
 
 class RunTool(Wire):

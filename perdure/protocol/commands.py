@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from perdure.protocol.output import OutputSpec
 from perdure.wire import Wire, always
 
 EntryJson = dict[str, Any]
@@ -83,6 +84,7 @@ class RunCommand(Command):
     While another command is being done, it waits its turn (`queue`), is refused (`reject`), or, if
     that is a run, joins it before its next model call (`steer`).
     With `stream` the model answers piece by piece, and a run that is cancelled keeps what it said.
+    With `output` the last answer is JSON that fits a schema; such a run joins no other, but waits.
     """
 
     bare: ClassVar[str] = "entries"
@@ -91,6 +93,7 @@ class RunCommand(Command):
     entries: list[EntryJson] = []
     when_busy: WhenBusy = "queue"
     stream: bool = False
+    output: OutputSpec | None = None
 
     @model_validator(mode="before")
     @classmethod

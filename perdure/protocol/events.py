@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from perdure.protocol.commands import EntryJson
 from perdure.protocol.outcomes import ErrorInfo
 from perdure.usage import Usage
 from perdure.wire import Wire
 
+DeltaKind: TypeAlias = Literal["text", "thinking", "tool_arguments"]
+
 
 class RunPlace(Wire):
-    """Where a run stands, for an activity that tells watchers what it does while it does it."""
+    """Where a run stands, for an activity that tells watchers what it does while it does it.
+
+    `call` counts the calls of the model in one turn, from 0.
+    """
 
     run_id: str
     start_id: str = ""
     input_count: int = 0
     turn: int = 0
     next_index: int = 0
+    call: int = 0
+
+
+class DeltaRecord(Wire):
+    """A piece of a message that is being written, of its content block `index`."""
+
+    kind: DeltaKind
+    text: str
+    index: int = 0
 
 
 class EventRecord(Wire):
@@ -27,13 +41,17 @@ class EventRecord(Wire):
     the run in the log (as in an outcome), so a gap can be filled from the store.
 
     An event that passes (`is_passing`) tells what is under way. Nothing is stored of it, it is not
-    counted, and who misses it misses it: its `index` is that of the next event which counts.
+    counted, and who misses it misses it: its `index` is that of the next event which counts. What
+    an activity tells is of its `call` (see RunPlace) and of its `attempt`; of two that begin the
+    same message the greater has begun it later, and what the other said is void.
     """
 
     type: str
     run_id: str
     index: int
     is_passing: bool = False
+    call: int = 0
+    attempt: int = 0
     start_id: str = ""
     input_count: int = 0
     turn: int = 0
@@ -43,6 +61,7 @@ class EventRecord(Wire):
     tool_name: str = ""
     arguments: dict[str, Any] | None = None
     is_error: bool | None = None
+    delta: DeltaRecord | None = None
     usage: Usage | None = None
     error: ErrorInfo | None = None
 

@@ -6,6 +6,7 @@ from temporalio.contrib.workflow_streams import WorkflowStreamState
 
 from perdure.protocol.commands import EntryJson, QueuedCommand, RunCommand
 from perdure.protocol.outcomes import ErrorInfo, Outcome
+from perdure.protocol.output import OutputSpec
 from perdure.usage import Usage
 from perdure.wire import Wire, always
 
@@ -19,7 +20,10 @@ waits for the run has to ask again after a continue-as-new, which is dear."""
 
 
 class ActiveRun(Wire):
-    """The position of the run in progress: all that a worker needs to go on with it."""
+    """The position of the run in progress: all that a worker needs to go on with it.
+
+    `output_faults` counts the answers that were not the output which the run asked for.
+    """
 
     run_id: str
     digest: str = ""
@@ -28,6 +32,8 @@ class ActiveRun(Wire):
     max_turns: int
     compact_at_tokens: int | None = None
     stream: bool = False
+    output: OutputSpec | None = None
+    output_faults: int = 0
     start_id: str
     input_count: int = 0
     ephemeral: list[EntryJson] = []

@@ -147,6 +147,7 @@ async def test_a_streamed_turn_over_the_chat_api(monkeypatch: pytest.MonkeyPatch
     assert heard == [
         Delta("text", "Look", 0),
         Delta("text", "ing.", 0),
+        Delta("tool_arguments", "", 1, "call_a", "find_order"),
         Delta("tool_arguments", '{"order_', 1),
         Delta("tool_arguments", 'id": "7"}', 1),
     ]

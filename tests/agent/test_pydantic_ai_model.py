@@ -70,7 +70,7 @@ async def test_pieces_are_passed_on_while_they_arrive() -> None:
     assert heard == [
         Delta("text", "On ", 0),
         Delta("text", "its way.", 0),
-        Delta("tool_arguments", '{"zone": ', 1),
+        Delta("tool_arguments", '{"zone": ', 1, "1", "now"),
         Delta("tool_arguments", '"UTC"}', 1),
     ]
 

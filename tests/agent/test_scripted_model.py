@@ -169,7 +169,7 @@ async def test_words_are_passed_on_when_it_streams_and_someone_listens() -> None
         Delta("text", "  its", 1),
         Delta("text", "\nway.", 1),
         Delta("text", "\n", 1),
-        Delta("tool_arguments", '{"zone": "Zürich"}', 2),
+        Delta("tool_arguments", '{"zone": "Zürich"}', 2, "1", "now"),
     ]
     assert unheard == []
 

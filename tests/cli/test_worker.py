@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from perdure.dev_server import DevServer, dev_server
+from tests.agent.provider_server import Reply, provider_server
+from tests.agent.test_providers import completion
 from tests.cli.test_command_line import PERDURE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -113,3 +116,36 @@ def test_the_conversation_in_one_process(folder: Path) -> None:
     assert converse(folder, None, "laptop.py")[-1] == (
         'assistant: {"find_order":"there is no such order"}'
     )
+
+
+def test_the_answer_word_by_word(folder: Path) -> None:
+    said = converse(folder, None, "streamed.py")
+    assert said[0] == "(find_order …)"
+    assert said[-1] == '{"find_order":"there is no such order"}'
+
+
+def test_an_object_out_of_a_text(folder: Path) -> None:
+    """A provider that answers wrongly first, over HTTP."""
+    wrong, right = (
+        {"shop": "Chez Paul", "items": [{"name": "coffee", "cents": cents}]} for cents in (-1, 210)
+    )
+    replies = [
+        Reply(completion({"role": "assistant", "content": json.dumps(answer)}, "stop"))
+        for answer in (wrong, right)
+    ]
+    with provider_server(*replies) as server:
+        own = {"OPENAI_API_KEY": "not-a-key", "OPENAI_BASE_URL": f"{server.url}/v1"}
+        ended = subprocess.run(
+            [sys.executable, "receipt.py"],
+            cwd=folder,
+            env=environment() | own | {"RECEIPT_MODEL": "openai-chat:gpt-5"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines() == ["Chez Paul: coffee, 2.10"]
+    first, second = server.requests
+    assert first["response_format"]["json_schema"]["name"] == "Receipt"
+    assert "greater than or equal to 0" in str(second["messages"][-1])

@@ -17,6 +17,7 @@ from typing import Any
 from temporalio.client import Client
 
 from perdure import Agent, Entry, Message, tool
+from perdure.models.protocol import Delta
 from perdure.models.scripted import ScriptedModel, call
 from perdure.stores import FileStore
 from perdure.worker import build_worker
@@ -33,7 +34,9 @@ async def step(name: str) -> None:
 
 
 class HeldModel:
-    """The script, with a step before each call: `model-<assistant messages so far>`."""
+    """The script, with a step before each call: `model-<assistant messages so far>`. When it is
+    streamed the model says half a word first, with a step after that: `half-…`.
+    """
 
     name = "held"
 
@@ -43,6 +46,9 @@ class HeldModel:
     async def respond(self, request: Any, on_delta: Any = None) -> Message:
         said = sum(message.role == "assistant" for message in request.messages)
         await step(f"model-{said}")
+        if on_delta is not None:
+            on_delta(Delta("text", "Wor", 0))
+            await step(f"half-{said}")
         return await self._script.respond(request, on_delta)
 
 

@@ -62,6 +62,7 @@ async def test_cancel_stops_the_model_call_and_keeps_what_it_said(serving: Servi
             "agent_start*",
             "turn_start",
             "message_start",
+            "message_update",
             "message_end*",
             "turn_end",
         ]

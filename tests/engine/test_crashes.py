@@ -159,3 +159,24 @@ async def test_what_a_watcher_saw_before_and_after_a_crash_is_the_log(stage: Sta
     receipts = [entry async for event in run for entry in event.entries]
     await dying
     assert receipts == await stage.store.load_entries(stage.session_id)
+
+
+async def test_a_worker_that_dies_while_the_model_speaks_is_heard_no_more(stage: Stage) -> None:
+    """Whoever watches is told to forget what it said, and gets the whole; it is stored once."""
+    stage.hold("half-0")
+    session = await stage.sessions.open(stage.session_id, agent="held")
+    told = []
+    replacing: asyncio.Task[None] | None = None
+    async for event in await session.run("go", stream=True):
+        if event.type == "message_update" and event.turn == 1:
+            told.append("reset" if event.delta is None else event.delta.text)
+            replacing = replacing or asyncio.create_task(stage.replace_worker_at("half-0"))
+        if event.type == "message_end" and event.turn == 1 and not event.tool_call_id:
+            assert event.message is not None
+            told.append(event.message.text)
+    assert replacing is not None
+    await replacing
+
+    assert told == ["Wor", "reset", "Wor", "Working."]
+    assert sorted(message.text for message in await stage.log()) == sorted(DONE)
+    assert (stage.steps()["model-0"], stage.steps()["model-1"]) == (2, 1)

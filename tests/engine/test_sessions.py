@@ -210,7 +210,7 @@ async def test_wrong_arguments_of_a_run_are_refused_before_they_are_sent(
         with pytest.raises(CommandError, match=said):
             await session.run("hello", **wrong)
         with pytest.raises(CommandError, match=r"5 is no entry; give text"):
-            await session.run(5)  # type: ignore[arg-type]
+            await session.run(5)  # type: ignore[call-overload]
         with pytest.raises(InvalidSessionIdError, match="is no text"):
             await sessions.open(5)  # type: ignore[arg-type]
         assert await session.entries() == []

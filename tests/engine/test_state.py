@@ -18,6 +18,7 @@ from perdure.protocol import (
     ErrorInfo,
     EventMark,
     Outcome,
+    OutputSpec,
     RunCommand,
     SessionState,
 )
@@ -42,6 +43,8 @@ RUN: dict[str, Any] = {
     "max_turns": 7,
     "compact_at_tokens": 1_000_000,
     "stream": True,
+    "output": OutputSpec(json_schema={"type": "object"}, type="a:B", retries=5),
+    "output_faults": 1,
     "start_id": "before",
     "input_count": 1,
     "ephemeral": [WHISPER],

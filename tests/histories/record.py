@@ -20,7 +20,9 @@ from temporalio.client import Client
 
 from perdure import (
     Agent,
+    ContextOverflowError,
     CustomEntry,
+    Message,
     PerdureError,
     Session,
     Sessions,
@@ -58,9 +60,29 @@ def _agent(name: str, *items: Any) -> Agent:
     return Agent(name, model=ScriptedModel(*items), tools=[add, fail], max_turns=4)
 
 
+def _narrow(messages: list[Message]) -> str | ContextOverflowError:
+    if messages[-1].text.startswith("Summarize"):
+        return "in short"
+    is_long = sum(len(message.text) for message in messages) > 40
+    return ContextOverflowError("too long") if is_long else "noted"
+
+
 AGENTS = [
     _agent("talks", "Hello.", "Again.", "Bye."),
     _agent("works", ["Adding.", call("add", a=1, b=2), call("fail")], "Done.", ""),
+    Agent("narrow", model=ScriptedModel(_narrow), compact_at_tokens=1_000_000),
+    Agent(
+        "streams",
+        model=ScriptedModel(
+            ["Adding.", call("add", a=1, b=2)],
+            '{"sum": "three"}',
+            '{"sum": 3}',
+            delay=0.3,
+            stream=True,
+        ),
+        tools=[add],
+        stream_interval=0.05,
+    ),
     _agent("never-stops", *([call("add", a=n, b=n)] for n in range(9))),
 ]
 
@@ -89,6 +111,17 @@ async def appends_and_close(session: Session) -> None:
     await session.close()
 
 
+async def overflow(session: Session) -> None:
+    for words in ("something to begin with", "and something more", "bye"):
+        await (await session.run(words))
+
+
+async def streamed_output(session: Session) -> None:
+    output = {"type": "object", "properties": {"sum": {"type": "integer"}}}
+    async for _ in await session.run("1 + 2?", stream=True, output=output):
+        pass
+
+
 SCENARIOS: dict[str, tuple[Scenario, str, int]] = {
     "plain-turns": (plain_turns, "talks", 160),
     "renewed-at-every-step": (plain_turns, "talks", 1),
@@ -96,6 +129,9 @@ SCENARIOS: dict[str, tuple[Scenario, str, int]] = {
     "tool-turns-renewed": (tool_turns, "works", 1),
     "failures": (failures, "never-stops", 160),
     "unknown-agent": (failures, "nobody", 160),
+    "overflow": (overflow, "narrow", 160),
+    "streamed-output": (streamed_output, "streams", 160),
+    "streamed-output-renewed": (streamed_output, "streams", 1),
     "appends-and-close": (appends_and_close, "works", 160),
 }
 """What is recorded: a scenario, its agent, and the events after which the workflow continues as

@@ -15,6 +15,7 @@ TEMPORAL_SIDE = (
     "perdure.dev_server",
     "perdure.in_process",
     "perdure.lifecycle",
+    "perdure.output_run",
     "perdure.plugin",
     "perdure.protocol",
     "perdure.remote",
