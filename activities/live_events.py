@@ -76,12 +76,20 @@ class LiveEvents:
             )
         )
 
+    def pause(self) -> float:
+        """Seconds until the next batch."""
+        return self._interval
+
+    def collect(self) -> None:
+        """Called before each batch, for whoever keeps what there is to tell until then."""
+
     async def _send_regularly(self) -> None:
         while True:
-            await asyncio.sleep(self._interval)
+            await asyncio.sleep(self.pause())
             await self._send()
 
     async def _send(self) -> None:
+        self.collect()
         events, self._waiting = self._waiting, []
         if not events:
             return

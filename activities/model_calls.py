@@ -77,7 +77,7 @@ class ModelActivities:
             )
         return ModelReply(
             message=message.to_wire(),
-            calls=[_planned(agent, call) for call in message.tool_calls],
+            calls=[await _planned(agent, call) for call in message.tool_calls],
         )
 
 
@@ -98,7 +98,7 @@ class PartialText:
         return message.model_dump(mode="json", by_alias=True)
 
 
-def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:
+async def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:
     tool = agent.tool(call.name)
     return PlannedCall(
         id=call.id,
@@ -106,6 +106,8 @@ def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:
         arguments=call.arguments,
         idempotent=tool is not None and tool.idempotent,
         timeout=tool.timeout if tool is not None else None,
+        needs_approval=tool is not None and await tool.wants_approval(call.arguments),
+        parallel=tool is None or tool.parallel,
     )
 
 

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         ToolCallBlock,
     )
     from perdure.plugin import PerdurePlugin
-    from perdure.protocol import Status
+    from perdure.protocol import PendingApproval, Status
     from perdure.run import Run, RunEvent
     from perdure.session import Session
     from perdure.timestamps import Timestamp
@@ -103,6 +103,7 @@ __all__ = [
     "ModelSpecError",
     "OpaqueBlock",
     "OpaqueEntry",
+    "PendingApproval",
     "PerdureError",
     "PerdurePlugin",
     "Run",
@@ -200,6 +201,7 @@ _HOMES = {
     "ThinkingBlock": "perdure.messages",
     "ToolCallBlock": "perdure.messages",
     "PerdurePlugin": "perdure.plugin",
+    "PendingApproval": "perdure.protocol",
     "Status": "perdure.protocol",
     "Run": "perdure.run",
     "RunEvent": "perdure.run",

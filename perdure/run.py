@@ -18,7 +18,7 @@ from perdure.entries import Entry, MessageEntry
 from perdure.errors import PerdureError, restored
 from perdure.messages import Message
 from perdure.names import run_topic
-from perdure.protocol import EventRecord, Outcome
+from perdure.protocol import EventRecord, Outcome, PendingApproval
 from perdure.remote import RemoteSession
 from perdure.run_events import AGENT_END, RUN_FAILED, rebuild_events
 from perdure.transcript_cache import Transcripts
@@ -34,7 +34,10 @@ class RunEvent:
 
     One that `is_passing` tells what is under way: nothing is stored of it, and only who watches at
     the time gets it. `leaf_id` is the leaf after the event. `message` is the message that ended (on
-    `message_end`), `messages` are all new messages of the run (on `agent_end`).
+    `message_end`), `messages` are all new messages of the run (on `agent_end`). `approval` is what
+    a person is asked (on `approval_requested`), `approved` whether they agreed (on
+    `approval_answered`); `progress` and `fraction` are a tool's own words (on
+    `tool_execution_update`).
     """
 
     type: str
@@ -49,6 +52,10 @@ class RunEvent:
     usage: Usage | None = None
     messages: list[Message] = field(default_factory=list)
     is_passing: bool = False
+    approval: PendingApproval | None = None
+    approved: bool | None = None
+    progress: str = ""
+    fraction: float | None = None
 
     @property
     def message(self) -> Message | None:
@@ -133,7 +140,9 @@ class Run:
 
     async def _from(self, position: int, record: EventRecord) -> AsyncIterator[RunEvent]:
         """The event, and before it those that the stream dropped."""
-        if record.index < position or record.type in (AGENT_END, RUN_FAILED):
+        # One that passes may come from an activity that began when less had happened.
+        is_known = record.index < position and not record.is_passing
+        if is_known or record.type in (AGENT_END, RUN_FAILED):
             return
         if record.index > position:
             for missed in await self._rebuilt(_so_far(record)):
@@ -159,6 +168,10 @@ class Run:
             usage=record.usage,
             messages=messages,
             is_passing=record.is_passing,
+            approval=record.approval,
+            approved=record.approved,
+            progress=record.progress,
+            fraction=record.fraction,
         )
 
     async def _rebuilt(self, outcome: Outcome) -> list[EventRecord]:

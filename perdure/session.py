@@ -7,7 +7,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from temporalio.client import WorkflowUpdateHandle
@@ -19,6 +19,7 @@ from perdure.lifecycle import SessionEvent
 from perdure.messages import Message
 from perdure.protocol import (
     AppendCommand,
+    ApproveCommand,
     BranchCommand,
     CancelCommand,
     CloseCommand,
@@ -28,6 +29,7 @@ from perdure.protocol import (
     ForkCommand,
     Opened,
     Outcome,
+    PendingApproval,
     QueuedCommand,
     RunCommand,
     Status,
@@ -174,6 +176,41 @@ class Session:
         the run gets RunCancelledError. Raises CommandError when there is nothing to cancel.
         """
         await self._do(_command(CancelCommand, run_id=run_id))
+
+    async def approve(
+        self,
+        tool_call_id: str | PendingApproval,
+        approved: bool = True,
+        *,
+        reason: str | None = None,
+        arguments: dict[str, Any] | None = None,
+    ) -> None:
+        """Answer a tool call that waits for a person. It is done at once, and once.
+
+        With `approved=False` the call does not run, and the model reads the `reason`. Other
+        `arguments` take the place of the model's, which is told of that. Given what `approvals`
+        or an event told rather than the bare ID of the call, the answer counts for the very call
+        that was seen: one that took its place meanwhile is not run.
+
+        Raises CommandError when no such call waits: it is unknown, was answered, or its run is
+        over; ToolArgumentsError when the arguments do not fit. Then nothing changed.
+        """
+        digest: str | None = None
+        if isinstance(tool_call_id, PendingApproval):
+            digest, tool_call_id = tool_call_id.call_digest, tool_call_id.tool_call_id
+        command = _command(
+            ApproveCommand,
+            tool_call_id=tool_call_id,
+            approved=approved,
+            reason=reason,
+            arguments=arguments,
+            call_digest=digest,
+        )
+        await self._do(command)
+
+    async def approvals(self) -> list[PendingApproval]:
+        """The tool calls that wait for a person; the first 50, when there are more."""
+        return (await self.status()).approvals
 
     async def close(self) -> None:
         """End the session's workflow after everything that came before. The store keeps the

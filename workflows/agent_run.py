@@ -12,10 +12,8 @@ from perdure import names
 from perdure.protocol import (
     ActiveRun,
     CallModel,
-    EntryJson,
     ErrorInfo,
     EventRecord,
-    MessageJson,
     ModelReply,
     Outcome,
     RunCommand,
@@ -28,12 +26,22 @@ from perdure.usage import Usage
 from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
+from perdure.workflows.inbox import failure
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
+from perdure.workflows.run_errors import (
+    CANCELLED,
+    NO_AGENT,
+    NOTHING_TO_SAY,
+    too_many_turns,
+)
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.summaries import model_summary
 from perdure.workflows.timing import MODEL, STORING
-from perdure.workflows.tool_calls import ToolCalls
+from perdure.workflows.tool_calls import Answered, ToolCalls, message_entry
+
+MAX_JOINED = 50
+"""The most runs that may join one that is in progress; its position carries their outcomes."""
 
 
 class AgentRun:
@@ -49,6 +57,7 @@ class AgentRun:
         stream: SessionStream,
         lifecycle: Lifecycle,
         history: HistoryLength,
+        answered: Answered,
     ) -> None:
         self._run = run
         self._state = state
@@ -57,7 +66,9 @@ class AgentRun:
         self._lifecycle = lifecycle
         self._history = history
         self._script = EventScript(run.run_id, run.start_id, run.input_count, run.next_index)
-        self._tools = ToolCalls(run, state.session_id, self._store_result)
+        self.tools = ToolCalls(
+            run, state.session_id, log, self._script, self._publish, history, answered
+        )
         self._model_call: workflow.ActivityHandle[ModelReply] | None = None
 
     @classmethod
@@ -69,6 +80,7 @@ class AgentRun:
         stream: SessionStream,
         lifecycle: Lifecycle,
         history: HistoryLength,
+        answered: Answered,
     ) -> AgentRun:
         """Check that the loop can start, then store the input. Raises CommandFailed or what the
         failed activity raised, with nothing stored.
@@ -77,7 +89,7 @@ class AgentRun:
             raise CommandFailed(NO_AGENT)
         stamped = log.stamp(command.command_id, command.entries)
         if not stamped.leaf_id and not stamped.ephemeral:
-            raise CommandFailed(_NOTHING_TO_SAY)
+            raise CommandFailed(NOTHING_TO_SAY)
         plan: RunPlan = await workflow.execute_local_activity(
             names.START_RUN,
             StartRun(session_id=state.session_id, agent=state.agent, entries=stamped.stored),
@@ -99,7 +111,7 @@ class AgentRun:
         state.runs += 1
         stamped.date(plan)
         log.advance(stamped)
-        run = cls(state.active, state, log, stream, lifecycle, history)
+        run = cls(state.active, state, log, stream, lifecycle, history, answered)
         run._publish(run._script.started(stamped.stored, state.leaf_id))
         return run
 
@@ -108,10 +120,16 @@ class AgentRun:
         """Whether the run is to stop at the next opportunity."""
         return self._run.is_cancelled
 
+    @property
+    def can_be_joined(self) -> bool:
+        """Whether entries that steer the run can be stored now, and the model will read them."""
+        run = self._run
+        return not run.calls and run.turn < run.max_turns and len(run.joined) < MAX_JOINED
+
     def cancel(self) -> None:
         """Stop the model call and the tools; the turn in progress then ends the run."""
         self._run.is_cancelled = True
-        self._tools.cancel()
+        self.tools.cancel()
         if self._model_call is not None:
             self._model_call.cancel()
 
@@ -136,7 +154,9 @@ class AgentRun:
     async def turn(self) -> list[Outcome]:
         """One call of the model and the tools that it asks for.
 
-        Answers with the outcomes, the run's and those of whoever joined it, when it is over.
+        Answers with the outcomes, the run's and those of whoever joined it, when it is over. While
+        calls wait for a person, and for nothing else, the turn stops half-way: taken up again, it
+        goes on with them.
         """
         try:
             is_over = await self._turn()
@@ -144,7 +164,7 @@ class AgentRun:
             return self.stopped(failed.error)
         except ActivityFailure as failure:
             return self.stopped(CANCELLED if self.is_cancelled else reason_of(failure))
-        if not is_over or self._state.steering:
+        if not is_over or (self._state.steering and self.can_be_joined):
             return []
         run = self._run
         self._publish(self._script.ended(run.turn, self._state.leaf_id, run.usage))
@@ -157,20 +177,33 @@ class AgentRun:
 
     async def _turn(self) -> bool:
         run = self._run
+        if not run.calls:
+            await self._ask()
+        is_over = not run.calls
+        await self.tools.run()
+        if run.calls:
+            return False
+        self._publish(self._script.turn_ended(run.turn))
+        self._stop_if_cancelled()
+        return is_over
+
+    async def _ask(self) -> None:
+        """Store what the model says next; the calls in it are open then."""
+        run = self._run
         self._stop_if_cancelled()
         if run.turn >= run.max_turns:
-            raise CommandFailed(_too_many_turns(run.max_turns))
+            raise CommandFailed(too_many_turns(run.max_turns))
         await self._make_room()
         run.turn += 1
         self._state.turns += 1
         self._publish(self._script.turn_started(run.turn))
         reply = await self._call_model()
-        [entry] = await self._log.append(run.run_id, [_message_entry(reply.message)])
+        # Before the append, because an answer is refused when no such call waits, and that must not
+        # hang on the order of a message and the result of an append.
+        self.tools.open(reply.calls)
+        [entry] = await self._log.append(run.run_id, [message_entry(reply.message)])
         self._publish(self._script.replied(run.turn, entry))
-        await self._run_calls(reply)
-        self._publish(self._script.turn_ended(run.turn))
-        self._stop_if_cancelled()
-        return not reply.calls
+        self.tools.announce()
 
     async def _make_room(self) -> None:
         """Compact when the last call came near to what the agent allows. If that fails, go on."""
@@ -223,15 +256,6 @@ class AgentRun:
             self._state.context_tokens = _tokens(usage)
         return reply
 
-    async def _run_calls(self, reply: ModelReply) -> None:
-        for call in reply.calls:
-            self._publish(self._script.tool_started(self._run.turn, call))
-        await self._tools.run(reply.calls)
-
-    async def _store_result(self, message: MessageJson) -> None:
-        [entry] = await self._log.append(self._run.run_id, [_message_entry(message)])
-        self._publish(self._script.tool_ended(self._run.turn, entry))
-
     def _stop_if_cancelled(self) -> None:
         if self.is_cancelled:
             raise CommandFailed(CANCELLED)
@@ -258,35 +282,13 @@ class AgentRun:
             "usage": run.usage,
             "error": error,
         }
-        return [outcome.model_copy(update=end) for outcome in (own, *run.joined)]
+        ends = [outcome.model_copy(update=end) for outcome in (own, *run.joined)]
+        if error is not None:
+            proposals = [call.proposal for call in run.calls if call.proposal is not None]
+            ends += [failure(proposal, error) for proposal in proposals]
+        return ends
 
 
 def _tokens(usage: Usage) -> int:
     """What the model was sent and said: the size of the conversation by now."""
     return usage.input + usage.cache_read + usage.cache_write + usage.output
-
-
-def _message_entry(message: MessageJson) -> EntryJson:
-    return {"type": "message", "message": message}
-
-
-NO_AGENT = ErrorInfo(
-    type="UnknownAgentError",
-    message="the session has no agent; open it with one (`agent=…`) to run it",
-)
-
-CANCELLED = ErrorInfo(
-    type="RunCancelledError", message="the run was cancelled; run again to go on from its leaf"
-)
-
-_NOTHING_TO_SAY = ErrorInfo(
-    type="CommandError", message="the session is empty; give the run something to answer"
-)
-
-
-def _too_many_turns(limit: int) -> ErrorInfo:
-    return ErrorInfo(
-        type="MaxTurnsError",
-        message=f"the run stopped after {limit} turns (the agent's max_turns); "
-        "run again without input to let it go on",
-    )
