@@ -111,7 +111,7 @@ async def _outcome(
             return _ToolError(
                 f"the tool {call.name} did not finish within {call.timeout:g} seconds"
             )
-        activity.logger.warning("the tool %s raised", call.name, exc_info=True)
+        activity.logger.warning(f"the tool {call.name} raised", exc_info=True)
         return _ToolError(_told(error))
 
 
