@@ -99,6 +99,7 @@ async def test_nothing_is_sent_when_nobody_asked_for_it(serving: Serving) -> Non
 
 async def test_a_flood_of_reports_is_a_trickle_to_the_workflow(serving: Serving) -> None:
     """The last of each batch count; what cannot be shown does no harm."""
+    may_end = threading.Event()
 
     @tool
     def work(ctx: ToolContext) -> str:
@@ -107,11 +108,13 @@ async def test_a_flood_of_reports_is_a_trickle_to_the_workflow(serving: Serving)
         ctx.progress("x" * 10_000, math.nan)
         ctx.progress("beyond", 17)
         ctx.progress("last")
+        assert may_end.wait(30)
         return "done"
 
     async with serving(scripted([call("work")], "ok", tools=[work])) as sessions:
         session = await sessions.open("flood-of-reports", agent="agent")
-        events = await watched_until(await session.run("go", stream=True), "", lambda: None)
+        run = await session.run("go", stream=True)
+        events = await watched_until(run, "last", may_end.set)
         history = await counted(sessions.client, workflow_id("flood-of-reports"))
     assert history["WORKFLOW_EXECUTION_SIGNALED"] <= 10
     told = reports(events)
