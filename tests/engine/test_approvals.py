@@ -24,7 +24,7 @@ from perdure import (
     tool,
 )
 from perdure.models.scripted import ScriptedModel, call
-from perdure.protocol import ApproveCommand
+from perdure.protocol import MAX_COMMAND_BYTES, AppendCommand, ApproveCommand
 from perdure.session_id import workflow_id
 from tests.engine.agents import add, scripted, texts, watched
 from tests.engine.conftest import Serving
@@ -570,3 +570,29 @@ async def test_twenty_turns_each_with_an_approval_renewed_at_every_step(serving:
         ends = [event for event in events if event.type == "tool_execution_end"]
         assert len(ends) == 40
         assert await _renewals(sessions, "twenty") >= 10
+
+
+async def test_a_full_queue_keeps_nobody_from_answering_or_cancelling(serving: Serving) -> None:
+    """What waits behind the call would otherwise wait for ever."""
+    shop = Shop()
+    agent = shop.agent(
+        [call("refund", order="7", cents=1)], [call("refund", order="8", cents=2)], "Done."
+    )
+    async with serving(agent) as sessions:
+        session = await sessions.open("full-queue", agent="agent")
+        run = await session.run("go")
+        [asked] = await pending(session)
+        room = MAX_COMMAND_BYTES - len(AppendCommand(command_id="x" * 16, entries=[{}]).to_json())
+        appending = asyncio.create_task(session.append("x" * (room - 120)))
+
+        async def is_full() -> bool:
+            return (await session.status()).waiting == 1
+
+        await until(is_full)
+        await session.approve(asked)
+        await until(lambda: _shows(session, 2))
+        await session.cancel()
+        with pytest.raises(RunCancelledError):
+            await run
+        await appending
+        assert shop.paid == [("7", 1)]
