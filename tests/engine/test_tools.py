@@ -174,31 +174,35 @@ async def test_orphaned_calls_of_a_resumed_log_are_repaired_in_view_and_not_in_t
 
 async def test_a_call_that_is_not_parallel_runs_alone_and_in_its_place(serving: Serving) -> None:
     """Those before it are over when it starts, and it is when those after it do."""
-    trace: list[str] = []
+    running: set[str] = set()
+    seen: list[tuple[str, set[str]]] = []
     together = asyncio.Barrier(2)
+
+    async def work(name: str) -> str:
+        running.add(name)
+        seen.append((name, set(running)))
+        await asyncio.sleep(0.1)  # time for others to begin, if they would
+        running.remove(name)
+        return name
 
     @tool
     async def beside(name: str) -> str:
-        trace.append(f"{name} starts")
         await together.wait()
-        trace.append(f"{name} ends")
-        return name
+        return await work(name)
 
     @tool(parallel=False)
     async def alone(name: str) -> str:
-        trace.append(f"{name} starts")
-        await asyncio.sleep(0)
-        trace.append(f"{name} ends")
-        return name
+        return await work(name)
 
     names = ["a", "b", "C", "D", "e", "f"]
     calls = [call("alone" if name.isupper() else "beside", name=name) for name in names]
     results = await results_of(serving, "alone", [beside, alone], *calls)
-    assert [result.text for result in results if result.text.isupper()] == ["C", "D"]
-    assert [line.split()[0] for line in trace if line.endswith("starts")][2:4] == ["C", "D"]
-    assert trace[4:8] == ["C starts", "C ends", "D starts", "D ends"]
-    assert {line[0] for line in trace[:4]} == {"a", "b"}
-    assert {line[0] for line in trace[8:]} == {"e", "f"}
+    assert [result.text for result in results][2:4] == ["C", "D"]
+    assert [name for name, _ in seen][2:4] == ["C", "D"]
+    beside_it = dict(seen)
+    assert (beside_it["C"], beside_it["D"]) == ({"C"}, {"D"})
+    assert {name for name, _ in seen[:2]} == {"a", "b"}
+    assert {name for name, _ in seen[4:]} == {"e", "f"}
 
 
 async def test_a_call_that_is_not_parallel_waits_for_the_approval_of_those_before_it(
