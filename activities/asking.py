@@ -20,7 +20,7 @@ async def ask(
     except Exception as error:
         # A model of the application's own may raise anything. Which kind it was is said, its text
         # is not: it may hold what must not reach workflow history.
-        activity.logger.exception("the model %s raised", model.name)
+        activity.logger.exception(f"the model {model.name} raised")
         raise ModelError(
             f"{model.name} raised {type(error).__name__}; see the worker's log"
         ) from error

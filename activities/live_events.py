@@ -47,7 +47,7 @@ class LiveEvents:
     What waits when the activity is done goes out with a last batch; or, with `ends_in_result`, the
     activity takes it (`take_rest`) into its result, which costs nothing, unless it is large.
     `collect` is called before a batch is sent, for whoever would rather tell then what has come
-    together.
+    together; `pause` says how long to wait for the next one, for whoever knows better.
     """
 
     def __init__(
@@ -57,12 +57,13 @@ class LiveEvents:
         *,
         ends_in_result: bool = False,
         collect: Callable[[], None] = lambda: None,
+        pause: Callable[[], float] | None = None,
     ) -> None:
         self.batches = 0
         self._ends_in_result = ends_in_result
         self._collect = collect
+        self._pause = pause or (lambda: pause_after(self.batches, interval))
         self._place = place
-        self._interval = interval
         self._waiting: list[EventRecord] = []
         self._is_over = asyncio.Event()
         self._sending: asyncio.Task[None] | None = None
@@ -121,9 +122,8 @@ class LiveEvents:
 
     async def _send_regularly(self) -> None:
         while not self._is_over.is_set():
-            pause = pause_after(self.batches, self._interval)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._is_over.wait(), pause)
+                await asyncio.wait_for(self._is_over.wait(), self._pause())
                 return
             await self._send()
 

@@ -88,7 +88,7 @@ class ModelActivities:
                 f"{model.name} answered with {size:,} bytes; the engine carries no more than "
                 f"{MAX_RESULT_BYTES:,} in one message"
             )
-        calls = [_planned(agent, call) for call in message.tool_calls]
+        calls = [await _planned(agent, call) for call in message.tool_calls]
         output = request.output if not calls else None
         return ModelReply(
             message=message.to_wire(),
@@ -97,7 +97,7 @@ class ModelActivities:
         )
 
 
-def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:
+async def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:
     tool = agent.tool(call.name)
     return PlannedCall(
         id=call.id,
@@ -105,6 +105,8 @@ def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:
         arguments=call.arguments,
         idempotent=tool is not None and tool.idempotent,
         timeout=tool.timeout if tool is not None else None,
+        needs_approval=tool is not None and await tool.wants_approval(call.arguments),
+        parallel=tool is None or tool.parallel,
     )
 
 

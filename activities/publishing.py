@@ -39,7 +39,7 @@ class PublishActivities:
                     if inspect.isawaitable(answer):
                         await answer
         except Exception as error:  # noqa: BLE001 - it is told by its kind
-            activity.logger.exception("the publisher raised on %s", event.type)
+            activity.logger.exception(f"the publisher raised on {event.type}")
             raise ApplicationError(
                 f"the publisher raised {type(error).__name__}; see the worker's log",
                 type="PublisherError",

@@ -5,6 +5,7 @@ fails the run.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from temporalio import activity
 
@@ -12,12 +13,21 @@ from perdure import names
 from perdure.activities.agents import AgentRegistry
 from perdure.activities.failures import as_failure
 from perdure.activities.heartbeats import Heart
+from perdure.activities.tool_progress import ToolProgress
 from perdure.agent import Agent
 from perdure.codec import dumps_json
 from perdure.errors import EntryError, PerdureError, ToolArgumentsError
 from perdure.messages import ContentBlock, Message, TextBlock
-from perdure.protocol import MAX_RESULT_BYTES, PlannedCall, RunTool, ToolReply
-from perdure.tools import ToolContext
+from perdure.protocol import (
+    MAX_RESULT_BYTES,
+    CheckArguments,
+    CheckedArguments,
+    PlannedCall,
+    RunTool,
+    ToolReply,
+)
+from perdure.tool_texts import cut_texts
+from perdure.tools import MAX_RESULT, Tool, ToolContext
 
 
 class ToolActivities:
@@ -34,25 +44,61 @@ class ToolActivities:
             agent = self._agents.find(request.agent)
         except PerdureError as error:
             raise as_failure(error) from None
-        async with self._heart.beating():
-            return _reply(request.call, await _outcome(agent, request))
+        progress = ToolProgress(request.call, request.place)
+        async with self._heart.beating(), progress.live:
+            reply = await _answer(agent, request, progress)
+        return reply.model_copy(update={"batches": progress.live.batches})
+
+    @activity.defn(name=names.CHECK_ARGUMENTS)
+    async def check_arguments(self, request: CheckArguments) -> CheckedArguments:
+        """What is wrong with the arguments that a person gave for a call, if anything is."""
+        try:
+            agent = self._agents.find(request.agent)
+        except PerdureError as error:
+            raise as_failure(error) from None
+        tool = agent.tool(request.tool_name)
+        if tool is None:
+            return CheckedArguments(fault=_no_tool(agent, request.tool_name))
+        try:
+            tool.check(request.arguments)
+        except ToolArgumentsError as error:
+            return CheckedArguments(fault=str(error))
+        except Exception as error:  # noqa: BLE001 - a validator of the application raised
+            return CheckedArguments(fault=_told(error))
+        return CheckedArguments()
 
 
 class _ToolError(Exception):
     """Something that the model is told instead of a result."""
 
 
-async def _outcome(agent: Agent, request: RunTool) -> tuple[ContentBlock, ...] | _ToolError:
+async def _answer(agent: Agent, request: RunTool, progress: ToolProgress) -> ToolReply:
+    """What the model reads of a call."""
     call = request.call
     tool = agent.tool(call.name)
     if tool is None:
-        known = ", ".join(spec.name for spec in agent.tool_specs) or "none"
-        return _ToolError(f"there is no tool {call.name!r}; the tools are: {known}")
+        return _reply(call, _ToolError(_no_tool(agent, call.name)), MAX_RESULT)
+    try:
+        return _reply(call, await _outcome(tool, request, progress), tool.max_result)
+    finally:
+        progress.end()
+
+
+def _no_tool(agent: Agent, name: str) -> str:
+    known = ", ".join(spec.name for spec in agent.tool_specs) or "none"
+    return f"there is no tool {name!r}; the tools are: {known}"
+
+
+async def _outcome(
+    tool: Tool[..., Any], request: RunTool, progress: ToolProgress
+) -> tuple[ContentBlock, ...] | _ToolError:
+    call = request.call
     context = ToolContext(
         session_id=request.session_id,
         run_id=request.run_id,
         tool_call_id=call.id,
         attempt=activity.info().attempt,
+        _call=progress,
     )
     deadline = asyncio.timeout(call.timeout)
     try:
@@ -65,15 +111,24 @@ async def _outcome(agent: Agent, request: RunTool) -> tuple[ContentBlock, ...] |
             return _ToolError(
                 f"the tool {call.name} did not finish within {call.timeout:g} seconds"
             )
-        activity.logger.warning("the tool %s raised", call.name, exc_info=True)
-        return _ToolError(f"{type(error).__name__}: {error}")
+        activity.logger.warning(f"the tool {call.name} raised", exc_info=True)
+        return _ToolError(_told(error))
 
 
-def _reply(call: PlannedCall, outcome: tuple[ContentBlock, ...] | _ToolError) -> ToolReply:
+def _told(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - its text is the application's, and may raise what it likes
+        return f"{type(error).__name__}, whose text cannot be read"
+
+
+def _reply(
+    call: PlannedCall, outcome: tuple[ContentBlock, ...] | _ToolError, max_result: int | None
+) -> ToolReply:
     is_error = isinstance(outcome, _ToolError)
     content = (TextBlock(text=str(outcome)),) if isinstance(outcome, _ToolError) else outcome
     try:
-        reply = _as_result(call, content, is_error=is_error)
+        reply = _as_result(call, cut_texts(content, max_result), is_error=is_error)
         size = len(dumps_json(reply.message))
     except EntryError as error:
         return _as_result(call, (TextBlock(text=f"unusable result: {error}"),), is_error=True)

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     )
     from perdure.output_run import OutputRun
     from perdure.plugin import PerdurePlugin
-    from perdure.protocol import Status
+    from perdure.protocol import PendingApproval, Status
     from perdure.run import Run, RunEvent
     from perdure.session import Session
     from perdure.timestamps import Timestamp
@@ -117,6 +117,7 @@ __all__ = [
     "OpaqueEntry",
     "OutputError",
     "OutputRun",
+    "PendingApproval",
     "PerdureError",
     "PerdurePlugin",
     "Run",
@@ -221,6 +222,7 @@ _HOMES = {
     "ToolCallBlock": "perdure.messages",
     "OutputRun": "perdure.output_run",
     "PerdurePlugin": "perdure.plugin",
+    "PendingApproval": "perdure.protocol",
     "Status": "perdure.protocol",
     "Run": "perdure.run",
     "RunEvent": "perdure.run",

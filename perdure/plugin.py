@@ -70,6 +70,7 @@ class PerdurePlugin(SimplePlugin):
                 storage.find_entry,
                 model.call_model,
                 tools.run_tool,
+                tools.check_arguments,
                 SummaryActivities(registry, transcripts, self._heart).summarize,
                 ForkActivities(store, transcripts, self._heart).copy_path,
                 PublishActivities(publisher).publish,

@@ -19,7 +19,7 @@ from perdure.errors import PerdureError, restored
 from perdure.messages import Message
 from perdure.models.protocol import Delta
 from perdure.names import run_topic
-from perdure.protocol import EventRecord, Outcome
+from perdure.protocol import EventRecord, Outcome, PendingApproval
 from perdure.remote import RemoteSession
 from perdure.run_events import AGENT_END, LAST_EVENTS, MESSAGE_UPDATE, RUN_FAILED, rebuild_events
 from perdure.transcript_cache import Transcripts
@@ -39,7 +39,9 @@ class RunEvent:
     the time gets it. `message_update` is such: `delta` is a piece of the message in progress; with
     `is_reset` the model begins the message anew, and the pieces up to here are void. `leaf_id` is
     the leaf after the event. `message` is the message that ended (on `message_end`), `messages` are
-    all new messages of the run (on `agent_end`).
+    all new messages of the run (on `agent_end`). `approval` is what a person is asked (on
+    `approval_requested`), `approved` whether they agreed (on `approval_answered`); `progress` and
+    `fraction` are a tool's own words (on `tool_execution_update`).
     """
 
     type: str
@@ -56,6 +58,10 @@ class RunEvent:
     is_passing: bool = False
     delta: Delta | None = None
     is_reset: bool = False
+    approval: PendingApproval | None = None
+    approved: bool | None = None
+    progress: str = ""
+    fraction: float | None = None
 
     @property
     def message(self) -> Message | None:
@@ -120,7 +126,9 @@ class Run:
         live = self._live()
         try:
             async for record in self._until(ending, live):
-                if record.index < position or not draft.goes_on_with(record):
+                # One that passes may come from a tool that began when less had happened.
+                is_late = not record.is_passing or record.type == MESSAGE_UPDATE
+                if (record.index < position and is_late) or not draft.goes_on_with(record):
                     continue
                 if draft.is_void:
                     yield _reset(record)
@@ -200,6 +208,10 @@ class Run:
             messages=messages,
             is_passing=record.is_passing,
             delta=_delta(record),
+            approval=record.approval,
+            approved=record.approved,
+            progress=record.progress,
+            fraction=record.fraction,
         )
 
     async def _rebuilt(self, outcome: Outcome) -> list[EventRecord]:

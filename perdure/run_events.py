@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from perdure.protocol import EntryJson, ErrorInfo, EventRecord, Outcome, PlannedCall
+from perdure.protocol import (
+    EntryJson,
+    ErrorInfo,
+    EventRecord,
+    Outcome,
+    PendingApproval,
+    PlannedCall,
+)
 from perdure.usage import Usage
 
 AGENT_START = "agent_start"
@@ -20,6 +27,9 @@ MESSAGE_UPDATE = "message_update"
 """A piece of the message in progress; it passes, and is no part of the order below."""
 MESSAGE_END = "message_end"
 TOOL_EXECUTION_START = "tool_execution_start"
+APPROVAL_REQUESTED = "approval_requested"
+APPROVAL_ANSWERED = "approval_answered"
+TOOL_EXECUTION_UPDATE = "tool_execution_update"
 TOOL_EXECUTION_END = "tool_execution_end"
 TURN_END = "turn_end"
 AGENT_END = "agent_end"
@@ -66,6 +76,32 @@ class EventScript:
             )
         ]
 
+    def approval_requested(self, approval: PendingApproval) -> list[EventRecord]:
+        """A call waits for a person. The store does not tell, so it passes."""
+        return [
+            self._passing(
+                APPROVAL_REQUESTED,
+                turn=approval.turn,
+                tool_call_id=approval.tool_call_id,
+                tool_name=approval.tool_name,
+                arguments=approval.arguments,
+                approval=approval,
+            )
+        ]
+
+    def approval_answered(self, turn: int, call: PlannedCall, approved: bool) -> list[EventRecord]:
+        """A person has answered; an approved call runs with these arguments."""
+        return [
+            self._passing(
+                APPROVAL_ANSWERED,
+                turn=turn,
+                tool_call_id=call.id,
+                tool_name=call.name,
+                arguments=call.arguments,
+                approved=approved,
+            )
+        ]
+
     def tool_ended(self, turn: int, entry: EntryJson) -> list[EventRecord]:
         """A tool's result is stored: the end of the call, and the receipt for its result."""
         message = entry["message"]
@@ -105,6 +141,11 @@ class EventScript:
         index = self.next_index
         self.next_index += 1
         return EventRecord(type=type_, index=index, **self._run, **fields)
+
+    def _passing(self, type_: str, **fields: Any) -> EventRecord:
+        return EventRecord(
+            type=type_, index=self.next_index, is_passing=True, **self._run, **fields
+        )
 
 
 def rebuild_events(

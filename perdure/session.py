@@ -22,6 +22,7 @@ from perdure.output_type import output_of
 from perdure.protocol import (
     OUTPUT_RETRIES,
     AppendCommand,
+    ApproveCommand,
     BranchCommand,
     CancelCommand,
     CloseCommand,
@@ -31,6 +32,7 @@ from perdure.protocol import (
     ForkCommand,
     Opened,
     Outcome,
+    PendingApproval,
     QueuedCommand,
     RunCommand,
     Status,
@@ -230,6 +232,41 @@ class Session:
         the run gets RunCancelledError. Raises CommandError when there is nothing to cancel.
         """
         await self._do(_command(CancelCommand, run_id=run_id))
+
+    async def approve(
+        self,
+        tool_call_id: str | PendingApproval,
+        approved: bool = True,
+        *,
+        reason: str | None = None,
+        arguments: dict[str, Any] | None = None,
+    ) -> None:
+        """Answer a tool call that waits for a person. It is done at once, and once.
+
+        With `approved=False` the call does not run, and the model reads the `reason`. Other
+        `arguments` take the place of the model's, which is told of that. Given what `approvals`
+        or an event told rather than the bare ID of the call, the answer counts for the very call
+        that was seen: one that took its place meanwhile is not run.
+
+        Raises CommandError when no such call waits: it is unknown, was answered, or its run is
+        over; ToolArgumentsError when the arguments do not fit. Then nothing changed.
+        """
+        digest: str | None = None
+        if isinstance(tool_call_id, PendingApproval):
+            digest, tool_call_id = tool_call_id.call_digest, tool_call_id.tool_call_id
+        command = _command(
+            ApproveCommand,
+            tool_call_id=tool_call_id,
+            approved=approved,
+            reason=reason,
+            arguments=arguments,
+            call_digest=digest,
+        )
+        await self._do(command)
+
+    async def approvals(self) -> list[PendingApproval]:
+        """The tool calls that wait for a person; the first 50, when there are more."""
+        return (await self.status()).approvals
 
     async def close(self) -> None:
         """End the session's workflow after everything that came before. The store keeps the

@@ -42,6 +42,12 @@ def _content(result: Any) -> tuple[ContentBlock, ...]:
     blocks: Sequence[ContentBlock] = (
         result.message.content if isinstance(result, MessageEntry) else (result,)
     )
+    for block in blocks:
+        if not isinstance(block, _SHOWN):
+            raise ToolResultError(
+                f"the tool returned a message with a block of type {block.type!r}; "
+                "a result holds text, images and files"
+            )
     return tuple(blocks)
 
 

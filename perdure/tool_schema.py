@@ -48,12 +48,15 @@ class Parameters:
 
         Raises `ToolArgumentsError` naming every argument that does not fit.
         """
-        values = dict(self._validated(arguments))
+        values = dict(self.validated(arguments))
         if self.context_name is not None:
             values[self.context_name] = context
         return [values.pop(name) for name in self.positional], values
 
-    def _validated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def validated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the annotations say, with the defaults of those that are not given.
+        Raises as `bind` does.
+        """
         if set(arguments) == {INVALID_JSON}:
             raise ToolArgumentsError(
                 f"the arguments for {self.tool_name} are not a JSON object; "

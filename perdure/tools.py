@@ -6,28 +6,29 @@ annotations), once, when it is declared; a wrong declaration fails there and the
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import contextvars
 import functools
 import inspect
 import math
 import re
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
-from perdure.errors import AgentError
+from perdure.errors import AgentError, ToolArgumentsError
 from perdure.messages import ContentBlock
+from perdure.tool_calling import called, is_async
+from perdure.tool_condition import NeedsApproval, checked_condition, holds
 from perdure.tool_context import ToolContext
 from perdure.tool_docstring import read_docstring, with_descriptions
 from perdure.tool_results import content_blocks
 from perdure.tool_schema import parameters_of
 
-__all__ = ["Tool", "ToolContext", "tool"]
+__all__ = ["MAX_RESULT", "NeedsApproval", "Tool", "ToolContext", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+MAX_RESULT: Final = 100_000
+"""The characters of a result that a model is sent, unless the tool says otherwise."""
 
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """The tool names that every provider takes."""
@@ -38,15 +39,19 @@ class Tool(Generic[P, R]):
 
     `parameters` is the JSON schema of its arguments, `timeout` the seconds that one attempt may
     take (None: the worker's default), `idempotent` whether it may run again when its worker died
-    half-way.
+    half-way, `parallel` whether beside other calls, `max_result` how many characters of its result
+    a model is sent (None: all).
     """
 
     __slots__ = (
         "_function",
+        "_needs_approval",
         "_parameters",
         "description",
         "idempotent",
+        "max_result",
         "name",
+        "parallel",
         "parameters",
         "timeout",
     )
@@ -56,6 +61,8 @@ class Tool(Generic[P, R]):
     parameters: Final[dict[str, Any]]
     idempotent: Final[bool]
     timeout: Final[float | None]
+    parallel: Final[bool]
+    max_result: Final[int | None]
 
     def __init__(
         self,
@@ -64,6 +71,9 @@ class Tool(Generic[P, R]):
         name: str | None = None,
         idempotent: bool = False,
         timeout: float | None = None,
+        needs_approval: NeedsApproval = False,
+        parallel: bool = True,
+        max_result: int | None = MAX_RESULT,
     ) -> None:
         self.name = _checked_name(function, name)
         _check_function(function, self.name)
@@ -74,6 +84,9 @@ class Tool(Generic[P, R]):
         self.parameters = with_descriptions(self._parameters.schema, descriptions)
         self.idempotent = idempotent
         self.timeout = _checked_timeout(timeout, self.name)
+        self._needs_approval = checked_condition(needs_approval, self.name)
+        self.parallel = parallel
+        self.max_result = _checked_length(max_result, self.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function as it is, without checks: a tool can be tested like any function."""
@@ -81,6 +94,24 @@ class Tool(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Raise `ToolArgumentsError` when the function could not be called with these arguments."""
+        self._parameters.validated(arguments)
+
+    async def wants_approval(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a person has to agree before the tool is called with these arguments.
+
+        Arguments that do not fit need none: the function is not called with them. A predicate that
+        raises, or does not answer in time, has not said that none is needed.
+        """
+        if isinstance(self._needs_approval, bool):
+            return self._needs_approval
+        try:
+            validated = self._parameters.validated(arguments)
+        except ToolArgumentsError:
+            return False
+        return await holds(self._needs_approval, validated, self.name)
 
     async def call(
         self, arguments: Mapping[str, Any], context: ToolContext
@@ -92,20 +123,12 @@ class Tool(Generic[P, R]):
 
         Raises `ToolArgumentsError` when the arguments do not fit (the function is not called),
         `ToolResultError` when its result cannot be shown to a model, and whatever the function
-        raises.
+        raises; what would end the process, or look like the call's own cancellation, as a
+        RuntimeError.
         """
         args, kwargs = self._parameters.bind(arguments, context)
         function: Callable[[], Any] = functools.partial(self._function, *args, **kwargs)
-        try:
-            result = function() if _is_async(self._function) else await _in_thread(function)
-            if inspect.isawaitable(result):
-                result = await result
-        except SystemExit as error:
-            # Let through, it would end the worker, and with it every other session that runs there.
-            raise RuntimeError(
-                f"the tool tried to end the process: exit status {error.code}"
-            ) from error
-        return content_blocks(result)
+        return content_blocks(await called(function, is_async=is_async(self._function)))
 
 
 @overload
@@ -116,12 +139,21 @@ def tool(
     name: str | None = ...,
     idempotent: bool = ...,
     timeout: float | None = ...,
+    needs_approval: NeedsApproval = ...,
+    parallel: bool = ...,
+    max_result: int | None = ...,
 ) -> Tool[P, R]: ...
 
 
 @overload
 def tool(
-    *, name: str | None = ..., idempotent: bool = ..., timeout: float | None = ...
+    *,
+    name: str | None = ...,
+    idempotent: bool = ...,
+    timeout: float | None = ...,
+    needs_approval: NeedsApproval = ...,
+    parallel: bool = ...,
+    max_result: int | None = ...,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -132,6 +164,9 @@ def tool(
     name: str | None = None,
     idempotent: bool = False,
     timeout: float | None = None,
+    needs_approval: NeedsApproval = False,
+    parallel: bool = True,
+    max_result: int | None = MAX_RESULT,
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of a function: `@tool`, `@tool(timeout=30)`, or `tool(shop.find_order,
     name="find_order")`.
@@ -143,11 +178,31 @@ def tool(
     `idempotent=True` says that the tool may run again when its worker died half-way; without it a
     tool runs at most once. `timeout` is in seconds, for one attempt.
 
+    With `needs_approval` a call waits for a person: each, or those for which a predicate holds. It
+    gets the validated arguments, in one dictionary. `parallel=False` keeps a call from running at
+    the same time as any other of its message. A text longer than `max_result` characters is cut.
+
     Raises `AgentError` when the declaration is wrong.
     """
     if function is None:
-        return functools.partial(Tool, name=name, idempotent=idempotent, timeout=timeout)
-    return Tool(function, name=name, idempotent=idempotent, timeout=timeout)
+        return functools.partial(
+            Tool,
+            name=name,
+            idempotent=idempotent,
+            timeout=timeout,
+            needs_approval=needs_approval,
+            parallel=parallel,
+            max_result=max_result,
+        )
+    return Tool(
+        function,
+        name=name,
+        idempotent=idempotent,
+        timeout=timeout,
+        needs_approval=needs_approval,
+        parallel=parallel,
+        max_result=max_result,
+    )
 
 
 def _checked_name(function: Any, name: str | None) -> str:
@@ -183,36 +238,10 @@ def _checked_timeout(timeout: float | None, name: str) -> float | None:
     return float(timeout)
 
 
-def _is_async(function: Any) -> bool:
-    called = function if inspect.isroutine(function) else type(function).__call__
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-
-
-async def _in_thread(function: Callable[[], Any]) -> Any:
-    # A thread of its own rather than the loop's pool: tools that hang would fill the pool, and the
-    # store needs it; and a daemon, so that a hanging tool does not keep a worker from ending.
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[Any] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if outcome.done():
-            return
-        if error is None:
-            outcome.set_result(result)
-        elif isinstance(error, StopIteration):  # a future refuses to carry one
-            outcome.set_exception(RuntimeError("the tool raised StopIteration"))
-        else:
-            outcome.set_exception(error)
-
-    def run() -> None:
-        result, error = None, None
-        try:
-            result = context.run(function)
-        except BaseException as raised:  # noqa: BLE001 - handed to the caller, whatever it is
-            error = raised
-        with contextlib.suppress(RuntimeError):  # the loop has ended, nobody waits for the result
-            loop.call_soon_threadsafe(settle, result, error)
-
-    threading.Thread(target=run, name="perdure-tool", daemon=True).start()
-    return await outcome
+def _checked_length(length: int | None, name: str) -> int | None:
+    if length is not None and (type(length) is not int or length < 1):
+        raise AgentError(
+            f"max_result of tool {name!r} must be a number of characters above 0, or None, "
+            f"not {length!r}"
+        )
+    return length

@@ -11,11 +11,8 @@ from temporalio import workflow
 from perdure import names
 from perdure.protocol import (
     ActiveRun,
-    EntryJson,
     ErrorInfo,
     EventRecord,
-    MessageJson,
-    ModelReply,
     Outcome,
     RunCommand,
     RunPlan,
@@ -25,13 +22,23 @@ from perdure.protocol import (
 from perdure.run_events import EventScript
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
+from perdure.workflows.inbox import failure
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
-from perdure.workflows.model_calls import CANCELLED, ModelCalls
+from perdure.workflows.model_calls import ModelCalls
 from perdure.workflows.outputs import no_output, told
+from perdure.workflows.run_errors import (
+    CANCELLED,
+    NO_AGENT,
+    NOTHING_TO_SAY,
+    too_many_turns,
+)
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.timing import STORING
-from perdure.workflows.tool_calls import ToolCalls
+from perdure.workflows.tool_calls import Answered, ToolCalls, message_entry
+
+MAX_JOINED = 50
+"""The most runs that may join one that is in progress; its position carries their outcomes."""
 
 
 class AgentRun:
@@ -47,6 +54,7 @@ class AgentRun:
         stream: SessionStream,
         lifecycle: Lifecycle,
         history: HistoryLength,
+        answered: Answered,
     ) -> None:
         self._run = run
         self._state = state
@@ -54,7 +62,9 @@ class AgentRun:
         self._stream = stream
         self._script = EventScript(run.run_id, run.start_id, run.input_count, run.next_index)
         self._model = ModelCalls(run, state, log, lifecycle, history)
-        self._tools = ToolCalls(run, state.session_id, self._store_result)
+        self.tools = ToolCalls(
+            run, state.session_id, log, self._script, self._publish, history, answered
+        )
 
     @classmethod
     async def start(
@@ -65,6 +75,7 @@ class AgentRun:
         stream: SessionStream,
         lifecycle: Lifecycle,
         history: HistoryLength,
+        answered: Answered,
     ) -> AgentRun:
         """Check that the loop can start, then store the input. Raises CommandFailed or what the
         failed activity raised, with nothing stored.
@@ -73,7 +84,7 @@ class AgentRun:
             raise CommandFailed(NO_AGENT)
         stamped = log.stamp(command.command_id, command.entries)
         if not stamped.leaf_id and not stamped.ephemeral:
-            raise CommandFailed(_NOTHING_TO_SAY)
+            raise CommandFailed(NOTHING_TO_SAY)
         plan: RunPlan = await workflow.execute_local_activity(
             names.START_RUN,
             StartRun(
@@ -101,7 +112,7 @@ class AgentRun:
         state.runs += 1
         stamped.date(plan)
         log.advance(stamped)
-        run = cls(state.active, state, log, stream, lifecycle, history)
+        run = cls(state.active, state, log, stream, lifecycle, history, answered)
         run._publish(run._script.started(stamped.stored, state.leaf_id))
         return run
 
@@ -110,11 +121,17 @@ class AgentRun:
         """Whether the run is to stop at the next opportunity."""
         return self._run.is_cancelled
 
+    @property
+    def can_be_joined(self) -> bool:
+        """Whether entries that steer the run can be stored now, and the model will read them."""
+        run = self._run
+        return not run.calls and run.turn < run.max_turns and len(run.joined) < MAX_JOINED
+
     def cancel(self) -> None:
         """Stop the model call and the tools; the turn in progress then ends the run."""
         self._run.is_cancelled = True
         self._model.cancel()
-        self._tools.cancel()
+        self.tools.cancel()
 
     async def join(self, command: RunCommand) -> None:
         """Store entries that are to steer the run; the model reads them at its next call."""
@@ -137,7 +154,9 @@ class AgentRun:
     async def turn(self) -> list[Outcome]:
         """One call of the model and the tools that it asks for.
 
-        Answers with the outcomes, the run's and those of whoever joined it, when it is over.
+        Answers with the outcomes, the run's and those of whoever joined it, when it is over. While
+        calls wait for a person, and for nothing else, the turn stops half-way: taken up again, it
+        goes on with them.
         """
         try:
             is_over = await self._turn()
@@ -145,7 +164,7 @@ class AgentRun:
             return self.stopped(failed.error)
         except ActivityFailure as failure:
             return self.stopped(CANCELLED if self.is_cancelled else reason_of(failure))
-        if not is_over or self._state.steering:
+        if not is_over or (self._state.steering and self.can_be_joined):
             return []
         run = self._run
         self._publish(self._script.ended(run.turn, self._state.leaf_id, run.usage))
@@ -158,23 +177,38 @@ class AgentRun:
 
     async def _turn(self) -> bool:
         run = self._run
+        faults = "" if run.calls else await self._ask()
+        is_over = not run.calls and not faults
+        await self.tools.run()
+        if run.calls:
+            return False
+        self._publish(self._script.turn_ended(run.turn))
+        self._stop_if_cancelled()
+        if faults:
+            await self._ask_again(faults)
+        return is_over
+
+    async def _ask(self) -> str:
+        """Store what the model says next; the calls in it are open then. Answers with what is wrong
+        with it, where an object was asked for.
+        """
+        run = self._run
         self._stop_if_cancelled()
         if run.turn >= run.max_turns:
-            raise CommandFailed(_too_many_turns(run.max_turns))
+            raise CommandFailed(too_many_turns(run.max_turns))
         await self._model.make_room()
         run.turn += 1
         self._state.turns += 1
         self._publish(self._script.turn_started(run.turn))
         reply = await self._model.next_message(run.next_index)
         self._stream.publish(reply.events)
-        [entry] = await self._log.append(run.run_id, [_message_entry(reply.message)])
+        # Before the append, because an answer is refused when no such call waits, and that must not
+        # hang on the order of a message and the result of an append.
+        self.tools.open(reply.calls)
+        [entry] = await self._log.append(run.run_id, [message_entry(reply.message)])
         self._publish(self._script.replied(run.turn, entry))
-        await self._run_calls(reply)
-        self._publish(self._script.turn_ended(run.turn))
-        self._stop_if_cancelled()
-        if reply.faults:
-            await self._ask_again(reply.faults)
-        return not reply.calls and not reply.faults
+        self.tools.announce()
+        return reply.faults
 
     async def _ask_again(self, faults: str) -> None:
         """Tell the model what is wrong with its answer, if it has not been told too often."""
@@ -184,15 +218,6 @@ class AgentRun:
         run.output_faults += 1
         [entry] = await self._log.append(run.run_id, [told(faults)])
         self._publish(self._script.joined(run.turn, [entry]))
-
-    async def _run_calls(self, reply: ModelReply) -> None:
-        for call in reply.calls:
-            self._publish(self._script.tool_started(self._run.turn, call))
-        await self._tools.run(reply.calls)
-
-    async def _store_result(self, message: MessageJson) -> None:
-        [entry] = await self._log.append(self._run.run_id, [_message_entry(message)])
-        self._publish(self._script.tool_ended(self._run.turn, entry))
 
     def _stop_if_cancelled(self) -> None:
         if self.is_cancelled:
@@ -220,26 +245,8 @@ class AgentRun:
             "usage": run.usage,
             "error": error,
         }
-        return [outcome.model_copy(update=end) for outcome in (own, *run.joined)]
-
-
-def _message_entry(message: MessageJson) -> EntryJson:
-    return {"type": "message", "message": message}
-
-
-NO_AGENT = ErrorInfo(
-    type="UnknownAgentError",
-    message="the session has no agent; open it with one (`agent=…`) to run it",
-)
-
-_NOTHING_TO_SAY = ErrorInfo(
-    type="CommandError", message="the session is empty; give the run something to answer"
-)
-
-
-def _too_many_turns(limit: int) -> ErrorInfo:
-    return ErrorInfo(
-        type="MaxTurnsError",
-        message=f"the run stopped after {limit} turns (the agent's max_turns); "
-        "run again without input to let it go on",
-    )
+        ends = [outcome.model_copy(update=end) for outcome in (own, *run.joined)]
+        if error is not None:
+            proposals = [call.proposal for call in run.calls if call.proposal is not None]
+            ends += [failure(proposal, error) for proposal in proposals]
+        return ends

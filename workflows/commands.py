@@ -19,15 +19,17 @@ from perdure.protocol import (
     RunCommand,
     SessionState,
 )
-from perdure.workflows.agent_run import NO_AGENT, AgentRun
+from perdure.workflows.agent_run import AgentRun
+from perdure.workflows.approvals import nothing_waits
 from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.inbox import Inbox, failure
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
-from perdure.workflows.model_calls import CANCELLED
+from perdure.workflows.run_errors import CANCELLED, NO_AGENT
 from perdure.workflows.session_stream import SessionStream
+from perdure.workflows.tool_calls import Answered
 from perdure.workflows.tree_verbs import branch, fork
 from perdure.workflows.verbs import refused
 
@@ -69,6 +71,8 @@ class Commands:
             return
         if isinstance(command, CancelCommand):
             self._cancel(command)
+        elif isinstance(command, ApproveCommand):
+            self._approve(command)
         elif (
             isinstance(command, RunCommand)
             and command.when_busy == "steer"
@@ -104,6 +108,8 @@ class Commands:
         withdrawn = self.inbox.withdraw(run_id) if run_id else None
         if withdrawn is not None:
             self._settle(failure(withdrawn, CANCELLED))
+            if not self._can_be_joined():
+                self.inbox.requeue_steering()
         elif run_id and run_id == self._run_in_progress():
             if self._run is None:
                 self._to_cancel = run_id
@@ -119,12 +125,36 @@ class Commands:
         return doing.command_id if doing is not None and doing.verb == names.RUN else ""
 
     def _can_be_joined(self) -> bool:
-        return self._run is not None and not self._run.is_cancelled
+        """Whether there is a run to be steered: in progress, or the next thing to be done."""
+        if self._run is not None:
+            return not self._run.is_cancelled
+        first = self.inbox.first
+        return isinstance(first, RunCommand) and first.command_id != self._to_cancel
+
+    def _approve(self, command: ApproveCommand) -> None:
+        """Nor does an answer wait that a run waits for."""
+        if self._run is None:
+            self._settle_answer(command, nothing_waits(command.tool_call_id))
+        else:
+            self._run.tools.approve(command)
+
+    def _settle_answer(self, command: ApproveCommand, error: ErrorInfo | None) -> None:
+        if error is None:
+            self._settle(self._outcome(command, self._state.leaf_id))
+        else:
+            self._settle(failure(command, error))
 
     @property
     def is_ready(self) -> bool:
         """Whether there is something to do."""
-        return self._run is not None or not self.inbox.is_empty
+        if self._run is not None:
+            return not self._run.tools.is_at_rest
+        return not self.inbox.is_empty
+
+    @property
+    def is_awaiting_approval(self) -> bool:
+        """Whether a run is in the middle of a turn, and only a person can take it further."""
+        return self._run is not None and self._run.tools.is_at_rest
 
     async def next_step(self) -> None:
         """Take the run in progress one turn further, or do the next command."""
@@ -159,6 +189,8 @@ class Commands:
             self.inbox.doing = None
         else:
             self._settle(outcome)
+        if self._run is None:
+            self.inbox.requeue_steering()
 
     async def _perform(self, command: QueuedCommand, start_id: str) -> Outcome | None:
         """Do one command. A run answers later, from its last turn."""
@@ -178,8 +210,6 @@ class Commands:
                 return self._outcome(command, start_id, child_id=command.session_id)
             case CompactCommand():
                 return self._outcome(command, start_id, entry_id=await self._compact(command))
-            case ApproveCommand():
-                raise CommandFailed(_nothing_to_approve(command.tool_call_id))
             case CloseCommand():
                 self.is_closing = True
         return self._outcome(command, start_id)
@@ -199,7 +229,7 @@ class Commands:
         return "" if entry is None else str(entry["id"])
 
     async def _go_on(self, run: AgentRun) -> None:
-        while (joining := self.inbox.take_steering()) is not None:
+        while run.can_be_joined and (joining := self.inbox.take_steering()) is not None:
             try:
                 await run.join(joining)
             except ActivityFailure as error:
@@ -210,9 +240,7 @@ class Commands:
 
     def _finish_run(self, outcomes: list[Outcome]) -> None:
         self._run = self._state.active = None
-        # Whoever came too late to join runs next, before what was queued.
-        self._state.inbox[:0] = self._state.steering
-        self._state.steering.clear()
+        self.inbox.requeue_steering()
         for outcome in outcomes:
             self._settle(outcome)
 
@@ -236,19 +264,16 @@ class Commands:
             entry_id=entry_id,
         )
 
-    def _parts(self) -> tuple[SessionState, SessionLog, SessionStream, Lifecycle, HistoryLength]:
-        return self._state, self._log, self._stream, self._lifecycle, self._history
+    def _parts(
+        self,
+    ) -> tuple[SessionState, SessionLog, SessionStream, Lifecycle, HistoryLength, Answered]:
+        state, log, stream = self._state, self._log, self._stream
+        return state, log, stream, self._lifecycle, self._history, self._settle_answer
 
 
 def _nothing_to_cancel(run_id: str | None) -> ErrorInfo:
     what = "no run is in progress" if run_id is None else f"no run {run_id!r} waits or runs"
     return ErrorInfo(type="CommandError", message=f"{what}; there is nothing to cancel")
-
-
-def _nothing_to_approve(tool_call_id: str) -> ErrorInfo:
-    return ErrorInfo(
-        type="CommandError", message=f"no tool call {tool_call_id!r} waits for an approval"
-    )
 
 
 CLOSED = ErrorInfo(

@@ -12,6 +12,8 @@ from perdure.codec import dumps_json
 from perdure.protocol import (
     MAX_COMMAND_BYTES,
     MAX_QUEUE,
+    ApproveCommand,
+    CancelCommand,
     Doing,
     ErrorInfo,
     Outcome,
@@ -19,12 +21,14 @@ from perdure.protocol import (
     RunCommand,
     SessionState,
 )
+from perdure.workflows.approvals import carried_bytes
 
 REMEMBERED_OUTCOMES = 24
 """Outcomes that a session remembers: so far back is a command that is sent again recognized. They
 are carried over every continue-as-new, so each costs history for ever."""
 
 _MOST_OWED = 64
+_MOST_AT_ONCE = 20_000
 
 _SHOWN = 20
 
@@ -58,9 +62,11 @@ class Inbox:
             return None if known == command.digest() else _conflict(command.command_id)
         if isinstance(command, RunCommand) and command.when_busy == "reject" and self.is_busy:
             return _BUSY
+        size = len(command.to_json())
+        if isinstance(command, CancelCommand | ApproveCommand) and size <= _MOST_AT_ONCE:
+            return None  # it does not wait, and may be what everything else waits for
         if len(self._sizes) >= MAX_QUEUE:
             return _full(f"{MAX_QUEUE:,} commands wait in this session already")
-        size = len(command.to_json())
         if size > MAX_COMMAND_BYTES:
             return _full(f"the command is {size:,} bytes, {MAX_COMMAND_BYTES:,} are the most")
         if size + self._bytes + self._bytes_in_use() > MAX_COMMAND_BYTES:
@@ -77,6 +83,11 @@ class Inbox:
         self._note(command)
         self._state.steering.append(command)
 
+    @property
+    def first(self) -> QueuedCommand | None:
+        """The command that is being done, or is next."""
+        return self.doing or next(iter(self._state.inbox), None)
+
     def take(self) -> QueuedCommand:
         """The command that is next."""
         self.doing = self._state.inbox.pop(0)
@@ -90,6 +101,11 @@ class Inbox:
         command = self._state.steering.pop(0)
         self._forget(command.command_id)
         return command
+
+    def requeue_steering(self) -> None:
+        """No run is there to be joined: those that wanted to run next, before what was queued."""
+        self._state.inbox[:0] = self._state.steering
+        self._state.steering.clear()
 
     def withdraw(self, command_id: str) -> QueuedCommand | None:
         """Take a run that waits out of the queue."""
@@ -196,15 +212,24 @@ class Inbox:
             for joined in active.joined:
                 if joined.command_id == command_id:
                     return joined.digest
+            for call in active.calls:
+                if call.proposal is not None and call.proposal.command_id == command_id:
+                    return call.proposal.digest()
         outcome = self.outcome(command_id)
         return None if outcome is None else outcome.digest
 
     def _bytes_in_use(self) -> int:
-        """What is carried of commands that no longer wait: the entries that live for the run."""
+        """What is carried of commands that no longer wait: the entries that live for the run, and
+        what people answered.
+        """
         if isinstance(self.doing, RunCommand):
             return len(self.doing.to_json())
         active = self._state.active
-        return 0 if active is None or not active.ephemeral else len(dumps_json(active.ephemeral))
+        if active is None:
+            return 0
+        return carried_bytes(active) + (
+            len(dumps_json(active.ephemeral)) if active.ephemeral else 0
+        )
 
     def _note(self, command: QueuedCommand) -> None:
         size = len(command.to_json())

@@ -33,7 +33,9 @@ class Lifecycle:
         """A command that came by signal could not be done: nobody waits, so it is left where
         people look.
         """
-        workflow.logger.warning("%s refused: %s", verb, error.message)
+        # Without arguments, as wherever the SDK's loggers are used: they add the workflow's ID to
+        # the format, and that may have percent signs.
+        workflow.logger.warning(f"{verb} refused: {error.message}")
         self._state.last_error = error
         self._stream.publish_lifecycle(
             LifecycleEvent(

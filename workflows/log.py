@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 
 from temporalio import workflow
 
@@ -41,6 +42,16 @@ class SessionLog:
             self.advance(stamped)
             return stamped
 
+    @contextlib.asynccontextmanager
+    async def between_appends(self) -> AsyncIterator[None]:
+        """No append is under way in this block.
+
+        What starts an activity because a message came does it here. A replay may see a message and
+        the result of an append in the other order, but what they lead to is then in one order.
+        """
+        async with self._turn:
+            yield
+
     def stamp(self, command_id: str, entries: Sequence[EntryJson]) -> Stamped:
         """Give entries the headers that they have if they are stored next."""
         return stamp(
@@ -48,7 +59,7 @@ class SessionLog:
             session_id=self._state.session_id,
             command_id=command_id,
             parent_id=self._state.leaf_id,
-            created_at=_wire_time(),
+            created_at=wire_time(),
         )
 
     def advance(self, stamped: Stamped) -> None:
@@ -57,6 +68,7 @@ class SessionLog:
             self._state.leaf_id = self._state.tip_id = stamped.leaf_id
 
 
-def _wire_time() -> str:
+def wire_time() -> str:
+    """The time now, as entries have it (UTC)."""
     text = workflow.now().replace(tzinfo=None).isoformat()
     return f"{text.rstrip('0') if '.' in text else text}Z"

@@ -8,13 +8,14 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from perdure import names
-from perdure.protocol import ActiveRun, CallModel, ErrorInfo, ModelReply, RunPlace, SessionState
+from perdure.protocol import ActiveRun, CallModel, ModelReply, RunPlace, SessionState
 from perdure.usage import Usage
 from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
+from perdure.workflows.run_errors import CANCELLED
 from perdure.workflows.summaries import model_summary
 from perdure.workflows.timing import MODEL
 
@@ -143,10 +144,6 @@ class ModelCalls:
     def _hold(self, call: workflow.ActivityHandle[Any]) -> None:
         self._asked = call
 
-
-CANCELLED = ErrorInfo(
-    type="RunCancelledError", message="the run was cancelled; run again to go on from its leaf"
-)
 
 _TOO_LONG = "ContextOverflowError"
 

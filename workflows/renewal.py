@@ -56,9 +56,14 @@ class Renewal:
         """Whether history has become too long since that length, by messages that leave nothing to
         do: refused ones, openings, the polls of subscribers.
         """
-        events = workflow.info().get_current_history_length()
+        info = workflow.info()
+        events = info.get_current_history_length()
         limit = max(self._state.max_history_events, _LEAST_AT_REST) * _PATIENCE_AT_REST
-        return events != since and events > limit
+        return events != since and (
+            events > limit
+            or info.get_current_history_size() > _MAX_BYTES
+            or info.is_continue_as_new_suggested()
+        )
 
     async def end_long_task(self) -> None:
         """To be called after each step: a task has only so many."""

@@ -26,6 +26,7 @@ from perdure.protocol import (
     Status,
     WaitCommand,
 )
+from perdure.workflows.approvals import SHOWN_APPROVALS, pending
 from perdure.workflows.commands import CLOSED, Commands
 from perdure.workflows.failures import ActivityFailure, reason_of
 from perdure.workflows.history import HistoryLength
@@ -63,7 +64,7 @@ class SessionWorkflow:
             self._watch = asyncio.create_task(self._idleness.watch())
             while not self._commands.is_closing:
                 await self._next_step()
-                if self._renewal.is_due() and not self._commands.is_closing:
+                if self._is_between_steps() and self._renewal.is_due():
                     await self._continue_as_new()
         except asyncio.CancelledError:
             await self._end(CLOSED)
@@ -129,6 +130,7 @@ class SessionWorkflow:
     def status(self) -> Status:
         """The session at a glance."""
         state = self._state
+        approvals = pending(state.active)
         return Status(
             session_id=state.session_id,
             agent=state.agent,
@@ -138,6 +140,8 @@ class SessionWorkflow:
             doing=self._commands.inbox.activity(),
             queue=self._commands.inbox.waiting(),
             waiting=self._commands.inbox.count(),
+            approvals=approvals[:SHOWN_APPROVALS],
+            awaiting=len(approvals),
             runs=state.runs,
             turns=state.turns,
             usage=state.usage,
@@ -197,6 +201,14 @@ class SessionWorkflow:
         if workflow.cancellation_reason() is not None:
             # An activity that was cancelled along with the workflow has told only its caller.
             raise asyncio.CancelledError
+
+    def _is_between_steps(self) -> bool:
+        """Whether the workflow may continue as new after this step, by what was done.
+
+        Not where a run waits for a person: whether it does may hang on the order of an answer and
+        the result of an append. There the length of history at rest decides.
+        """
+        return not self._commands.is_closing and not self._commands.is_awaiting_approval
 
     async def _continue_as_new(self) -> None:
         await self._renewal.begin_last_task()

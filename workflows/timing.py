@@ -71,6 +71,13 @@ PUBLISHING: dict[str, Any] = {
 }
 """A publisher that is slow or fails holds the session up for half a minute at most."""
 
+CHECKING: dict[str, Any] = {
+    "start_to_close_timeout": timedelta(seconds=10),
+    "schedule_to_close_timeout": timedelta(seconds=60),
+    "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200)),
+}
+"""A person waits to hear whether the arguments that they gave will do."""
+
 _TOOL_GRACE = 30
 _IDEMPOTENT_ATTEMPTS = 5
 

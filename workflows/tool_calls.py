@@ -1,75 +1,249 @@
-"""The tool calls of one turn, side by side."""
+"""The tool calls of one turn: side by side, but for those that run alone or wait for a person."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from perdure import names
-from perdure.protocol import ActiveRun, MessageJson, PlannedCall, RunTool, ToolReply
+from perdure.protocol import (
+    ActiveRun,
+    ApproveCommand,
+    CheckArguments,
+    CheckedArguments,
+    EntryJson,
+    ErrorInfo,
+    EventRecord,
+    MessageJson,
+    OpenCall,
+    PlannedCall,
+    RunPlace,
+    RunTool,
+    ToolReply,
+)
 from perdure.repair import INTERRUPTED
+from perdure.run_events import EventScript
+from perdure.workflows.approvals import (
+    accept_proposal,
+    edited_note,
+    opened,
+    pending,
+    take_answer,
+)
+from perdure.workflows.failures import reason_of
+from perdure.workflows.history import HistoryLength
+from perdure.workflows.log import SessionLog, wire_time
 from perdure.workflows.summaries import tool_summary
-from perdure.workflows.timing import tool_timing
+from perdure.workflows.timing import CHECKING, tool_timing
+
+Answered = Callable[[ApproveCommand, ErrorInfo | None], None]
+"""Told what became of an answer to a call that waited."""
 
 
 class ToolCalls:
-    """Runs calls and hands each result over as it arrives."""
+    """Runs the open calls of a run, and stores each result as it arrives."""
 
     def __init__(
-        self, run: ActiveRun, session_id: str, store: Callable[[MessageJson], Awaitable[None]]
+        self,
+        run: ActiveRun,
+        session_id: str,
+        log: SessionLog,
+        script: EventScript,
+        publish: Callable[[Sequence[EventRecord]], None],
+        history: HistoryLength,
+        answered: Answered,
     ) -> None:
         self._run = run
         self._session_id = session_id
-        self._store = store
-        self._calls: list[workflow.ActivityHandle[ToolReply]] = []
+        self._log = log
+        self._script = script
+        self._publish = publish
+        self._history = history
+        self._answered = answered
+        self._at_work = 0
+        self._handles: list[workflow.ActivityHandle[ToolReply]] = []
 
-    async def run(self, calls: Sequence[PlannedCall]) -> None:
-        """Run the calls of one message. When this returns, each of them has its result stored."""
-        endings = await asyncio.gather(*(self._one(call) for call in calls), return_exceptions=True)
-        self._calls.clear()
-        for ending in endings:
-            if isinstance(ending, BaseException):
-                raise ending
+    def open(self, calls: Sequence[PlannedCall]) -> None:
+        """The model asked for these calls. From now on those that wait can be answered."""
+        self._run.calls = opened(self._run, calls, since=wire_time())
+
+    def announce(self) -> None:
+        """Tell whoever watches of the open calls, once the message that has them is stored."""
+        for call in self._run.calls:
+            self._publish(self._script.tool_started(self._run.turn, call.call))
+        for approval in pending(self._run):
+            self._publish(self._script.approval_requested(approval))
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether calls are open, and there is nothing to do but to wait for a person."""
+        calls = self._run.calls
+        return bool(calls) and not self._at_work and not any(self._has_work(call) for call in calls)
+
+    async def run(self) -> None:
+        """Run the open calls. When this returns, each has its result stored, unless they are at
+        rest.
+        """
+        while self._run.calls and not self.is_at_rest:
+            calls = self._run.calls
+            endings = await asyncio.gather(
+                *(self._take(call) for call in calls), return_exceptions=True
+            )
+            self._handles.clear()
+            for ending in endings:
+                if isinstance(ending, BaseException):
+                    raise ending
+
+    def approve(self, command: ApproveCommand) -> None:
+        """Take a person's answer to a call that waits; `answered` is told, now or when its
+        arguments have been checked.
+        """
+        call = take_answer(self._run, command)
+        if isinstance(call, ErrorInfo):
+            self._answered(command, call)
+        elif call.proposal is None:
+            self._settle(command, call)
 
     def cancel(self) -> None:
         """Interrupt the calls that run; a cancelled run starts no others."""
-        for call in self._calls:
-            call.cancel()
+        for handle in self._handles:
+            handle.cancel()
 
-    async def _one(self, call: PlannedCall) -> None:
+    def _has_work(self, call: OpenCall) -> bool:
+        return call.proposal is not None or self._may_run(call)
+
+    def _may_run(self, call: OpenCall) -> bool:
+        """Whether nothing holds the call up: no person, and no call before it.
+
+        A call that is not parallel has its place: those before it are over when it starts, and it
+        is when those after it do.
+        """
         if self._run.is_cancelled:
-            await self._store(_error(call, INTERRUPTED))
-            return
-        handle = workflow.start_activity(
+            return True
+        if call.is_awaited:
+            return False
+        before = takewhile(lambda other: other is not call, self._run.calls)
+        if call.call.parallel:
+            return all(other.call.parallel for other in before)
+        return not any(before)
+
+    async def _take(self, call: OpenCall) -> None:
+        """See a call through to its result, or until all are at rest."""
+        while True:
+            if not self._has_work(call):
+                await workflow.wait_condition(lambda: self._has_work(call) or self.is_at_rest)
+            if not self._has_work(call):
+                return
+            self._at_work += 1
+            try:
+                if call.proposal is not None:
+                    await self._check(call, call.proposal)
+                    continue
+                await self._store(await self._result(call))
+                self._history.add_messages(int(call.call.needs_approval))
+                self._run.calls = [other for other in self._run.calls if other is not call]
+                return
+            finally:
+                self._at_work -= 1
+
+    async def _check(self, call: OpenCall, proposal: ApproveCommand) -> None:
+        """Have the arguments that a person gave checked, before anything happens with them."""
+        request = CheckArguments(
+            agent=self._run.agent,
+            tool_name=call.call.name,
+            arguments=proposal.arguments or {},
+        )
+        error: ErrorInfo | None = None
+        try:
+            async with self._log.between_appends():
+                checking = workflow.start_activity(
+                    names.CHECK_ARGUMENTS, request, result_type=CheckedArguments, **CHECKING
+                )
+            checked = await checking
+            if checked.fault:
+                error = ErrorInfo(type="ToolArgumentsError", message=checked.fault)
+        except ActivityError as failure:
+            error = reason_of(failure)
+        self._history.add_activities()
+        if error is None:
+            accept_proposal(call)
+            self._settle(proposal, call)
+        else:
+            call.proposal = None
+            self._answered(proposal, error)
+
+    def _settle(self, command: ApproveCommand, call: OpenCall) -> None:
+        self._publish(self._script.approval_answered(self._run.turn, call.call, not call.refusal))
+        self._answered(command, None)
+
+    async def _result(self, call: OpenCall) -> MessageJson:
+        async with self._log.between_appends():
+            if self._run.is_cancelled:
+                return _error(call, INTERRUPTED)
+            if call.refusal:
+                return _error(call, call.refusal)
+            handle = self._start(call.call)
+        self._handles.append(handle)
+        try:
+            reply = await handle
+        except ActivityError as error:
+            cause = error.cause
+            told = cause.message if isinstance(cause, ApplicationError) else INTERRUPTED
+            return _noted(call, _error(call, told))
+        self._history.add_messages(reply.batches)
+        return _noted(call, reply.message)
+
+    def _start(self, call: PlannedCall) -> workflow.ActivityHandle[ToolReply]:
+        run = self._run
+        place = RunPlace(
+            run_id=run.run_id,
+            start_id=run.start_id,
+            input_count=run.input_count,
+            turn=run.turn,
+            next_index=run.next_index,
+        )
+        request = RunTool(
+            session_id=self._session_id,
+            agent=run.agent,
+            run_id=run.run_id,
+            call=call,
+            place=place if run.stream else None,
+        )
+        return workflow.start_activity(
             names.RUN_TOOL,
-            RunTool(
-                session_id=self._session_id,
-                agent=self._run.agent,
-                run_id=self._run.run_id,
-                call=call,
-            ),
+            request,
             result_type=ToolReply,
             summary=tool_summary(call),
             **tool_timing(call.timeout, call.idempotent),
         )
-        self._calls.append(handle)
-        try:
-            message = (await handle).message
-        except ActivityError as error:
-            cause = error.cause
-            told = cause.message if isinstance(cause, ApplicationError) else INTERRUPTED
-            message = _error(call, told)
-        await self._store(message)
+
+    async def _store(self, message: MessageJson) -> None:
+        [entry] = await self._log.append(self._run.run_id, [message_entry(message)])
+        self._publish(self._script.tool_ended(self._run.turn, entry))
 
 
-def _error(call: PlannedCall, text: str) -> MessageJson:
+def message_entry(message: MessageJson) -> EntryJson:
+    """The entry that keeps a message."""
+    return {"type": "message", "message": message}
+
+
+def _error(call: OpenCall, text: str) -> MessageJson:
     return {
         "role": "tool_result",
         "content": [{"type": "text", "text": text}],
-        "tool_call_id": call.id,
-        "tool_name": call.name,
+        "tool_call_id": call.call.id,
+        "tool_name": call.call.name,
         "is_error": True,
     }
+
+
+def _noted(call: OpenCall, message: MessageJson) -> MessageJson:
+    """The result, after a note when the call ran with other arguments than the model's."""
+    if not call.is_edited:
+        return message
+    note = {"type": "text", "text": edited_note(call.call)}
+    return message | {"content": [note, *message.get("content", [])]}

@@ -9,6 +9,8 @@ from perdure.protocol.activities import (
     Appended,
     AppendEntries,
     CallModel,
+    CheckArguments,
+    CheckedArguments,
     CopiedPath,
     CopyPath,
     FindEntry,
@@ -25,6 +27,7 @@ from perdure.protocol.activities import (
     ToolReply,
 )
 from perdure.protocol.commands import (
+    MAX_APPROVAL_BYTES,
     MAX_COMMAND_BYTES,
     MAX_QUEUE,
     AppendCommand,
@@ -44,17 +47,27 @@ from perdure.protocol.commands import (
     WhenBusy,
 )
 from perdure.protocol.events import DeltaRecord, EventRecord, LifecycleEvent, RunPlace
-from perdure.protocol.outcomes import Doing, ErrorInfo, Opened, Outcome, SessionStateName, Status
+from perdure.protocol.outcomes import (
+    Doing,
+    ErrorInfo,
+    Opened,
+    Outcome,
+    PendingApproval,
+    SessionStateName,
+    Status,
+)
 from perdure.protocol.output import MAX_OUTPUT_SCHEMA_BYTES, OUTPUT_RETRIES, OutputSpec
 from perdure.protocol.state import (
     MAX_HISTORY_EVENTS,
     TIMES_IN_A_RUN,
     ActiveRun,
     EventMark,
+    OpenCall,
     SessionState,
 )
 
 __all__ = [
+    "MAX_APPROVAL_BYTES",
     "MAX_COMMAND_BYTES",
     "MAX_HISTORY_EVENTS",
     "MAX_OUTPUT_SCHEMA_BYTES",
@@ -70,6 +83,8 @@ __all__ = [
     "BranchCommand",
     "CallModel",
     "CancelCommand",
+    "CheckArguments",
+    "CheckedArguments",
     "CloseCommand",
     "Command",
     "CompactCommand",
@@ -88,11 +103,13 @@ __all__ = [
     "LoadedSession",
     "MessageJson",
     "ModelReply",
+    "OpenCall",
     "OpenCommand",
     "OpenSession",
     "Opened",
     "Outcome",
     "OutputSpec",
+    "PendingApproval",
     "PlannedCall",
     "QueuedCommand",
     "RunCommand",

@@ -91,7 +91,8 @@ class CallModel(Wire):
 class PlannedCall(Wire):
     """A tool call that the model asked for, and how it has to be run.
 
-    `timeout` is in seconds; a call that is not idempotent runs at most once.
+    `timeout` is in seconds; a call that is not idempotent runs at most once. One that
+    `needs_approval` waits for a person; one that is not `parallel` runs alone, in its place.
     """
 
     id: str
@@ -99,6 +100,8 @@ class PlannedCall(Wire):
     arguments: dict[str, Any] = {}
     idempotent: bool = False
     timeout: float | None = None
+    needs_approval: bool = False
+    parallel: bool = True
 
 
 class ModelReply(Wire):
@@ -116,18 +119,36 @@ class ModelReply(Wire):
 
 
 class RunTool(Wire):
-    """Run one tool call."""
+    """Run one tool call. With a place in the run, somebody wants to hear how it gets on."""
 
     session_id: str
     agent: str
     run_id: str
     call: PlannedCall
+    place: RunPlace | None = None
 
 
 class ToolReply(Wire):
-    """The tool result as a message of the log."""
+    """The tool result as a message of the log, and how often watchers were told of the call
+    meanwhile.
+    """
 
     message: MessageJson
+    batches: int = 0
+
+
+class CheckArguments(Wire):
+    """Look whether the agent's tool can be called with these arguments."""
+
+    agent: str
+    tool_name: str
+    arguments: dict[str, Any]
+
+
+class CheckedArguments(Wire):
+    """What is wrong with them; nothing, when they fit."""
+
+    fault: str = ""
 
 
 class Summarize(Wire):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -26,6 +26,14 @@ is a little larger; what waits must also fit through a continue-as-new."""
 
 MAX_COMMAND_ID = 200
 """The longest command ID, in characters. A session remembers the IDs of what it did."""
+
+MAX_REASON = 10_000
+"""The longest reason for a denial, in characters."""
+
+MAX_APPROVAL_BYTES = 200_000
+"""The most that the arguments of the calls in one message may hold together when some of them wait
+for a person, and the most that one's changed arguments may hold, in bytes of JSON. They are carried
+while they wait."""
 
 MAX_IDLE_TIMEOUT = 10 * 365 * 86_400
 """The longest that a session may be told to stay when it has nothing to do, in seconds."""
@@ -156,14 +164,26 @@ class CancelCommand(Command):
 
 
 class ApproveCommand(Command):
-    """Answer a tool call that waits for a person."""
+    """Answer a tool call that waits for a person.
+
+    `reason` is what the model is told of a denial. `arguments` take the place of the model's own.
+    With a `call_digest`, which `status` shows, only the very call that was seen there is meant.
+    """
 
     bare: ClassVar[str] = "tool_call_id"
 
     verb: Literal["approve"] = always("approve")
     tool_call_id: str
-    approved: bool = True
-    reason: str | None = None
+    approved: bool = Field(default=True, strict=True)
+    reason: str | None = Field(default=None, max_length=MAX_REASON)
+    arguments: dict[str, Any] | None = None
+    call_digest: str | None = None
+
+    @model_validator(mode="after")
+    def _runs_what_it_changes(self) -> Self:
+        if self.arguments is not None and not self.approved:
+            raise ValueError("a call that is denied does not run; leave its arguments out")
+        return self
 
 
 class CloseCommand(Command):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 from perdure.protocol.commands import EntryJson
-from perdure.protocol.outcomes import ErrorInfo
+from perdure.protocol.outcomes import ErrorInfo, PendingApproval
 from perdure.usage import Usage
 from perdure.wire import Wire
 
@@ -62,6 +62,10 @@ class EventRecord(Wire):
     arguments: dict[str, Any] | None = None
     is_error: bool | None = None
     delta: DeltaRecord | None = None
+    approval: PendingApproval | None = None
+    approved: bool | None = None
+    progress: str = ""
+    fraction: float | None = None
     usage: Usage | None = None
     error: ErrorInfo | None = None
 

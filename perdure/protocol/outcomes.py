@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator
 
@@ -60,6 +60,26 @@ class Opened(Wire):
     created: bool = False
 
 
+class PendingApproval(Wire):
+    """A tool call that waits for a person: which call of which run, and since when (UTC).
+
+    Arguments that are large are shown shortened (`is_cut`); the message in the log has them whole.
+    `call_digest` tells this call from any other, of the same ID, too: an answer that states it
+    cannot be taken for an answer to something else.
+    """
+
+    is_complete: ClassVar[bool] = True
+
+    tool_call_id: str
+    tool_name: str
+    arguments: dict[str, Any] = {}
+    is_cut: bool = False
+    run_id: str
+    turn: int
+    since: str
+    call_digest: str
+
+
 class Doing(Wire):
     """A command that is being done, or waits."""
 
@@ -76,7 +96,8 @@ class Status(Wire):
 
     `leaf_id` is where the next entry goes; `tip_id` is the last entry that this instance appended,
     where a reopened session would resume. `context_tokens` is what the model was last sent and
-    said.
+    said. `approvals` are the first of the tool calls that wait for a person, `awaiting` says how
+    many there are.
     """
 
     is_complete: ClassVar[bool] = True
@@ -89,6 +110,8 @@ class Status(Wire):
     doing: Doing | None = None
     queue: list[Doing] = []
     waiting: int = 0
+    approvals: list[PendingApproval] = []
+    awaiting: int = 0
     runs: int = 0
     turns: int = 0
     usage: Usage = Usage()

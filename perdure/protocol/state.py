@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from temporalio.contrib.workflow_streams import WorkflowStreamState
 
-from perdure.protocol.commands import EntryJson, QueuedCommand, RunCommand
+from perdure.protocol.activities import PlannedCall
+from perdure.protocol.commands import ApproveCommand, EntryJson, QueuedCommand, RunCommand
 from perdure.protocol.outcomes import ErrorInfo, Outcome
 from perdure.protocol.output import OutputSpec
 from perdure.usage import Usage
@@ -17,6 +18,29 @@ MAX_HISTORY_EVENTS = 140
 TIMES_IN_A_RUN = 3
 """How many times longer history may become in the middle of a run, unless told otherwise: whoever
 waits for the run has to ask again after a continue-as-new, which is dear."""
+
+
+class OpenCall(Wire):
+    """A tool call of the turn in progress that has no result yet.
+
+    One that needs an approval has a `call_digest`, and waits since then for a person. `proposal` is
+    an answer with other arguments, while these are checked. With `is_answered` the call may run:
+    as it was, with the arguments that a person gave it (`is_edited`), or not at all, and then the
+    model is told of the `refusal` instead.
+    """
+
+    call: PlannedCall
+    since: str = ""
+    call_digest: str = ""
+    proposal: ApproveCommand | None = None
+    is_answered: bool = False
+    is_edited: bool = False
+    refusal: str = ""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the call cannot run before a person has answered."""
+        return self.call.needs_approval and not self.is_answered
 
 
 class ActiveRun(Wire):
@@ -42,6 +66,7 @@ class ActiveRun(Wire):
     usage: Usage = Usage()
     is_cancelled: bool = False
     joined: list[Outcome] = []
+    calls: list[OpenCall] = []
 
 
 class EventMark(Wire):

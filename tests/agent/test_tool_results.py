@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from perdure.entries import file, image, text
+from perdure.entries import MessageEntry, file, image, text
 from perdure.errors import ToolResultError
-from perdure.messages import FileBlock, ImageBlock, TextBlock
+from perdure.messages import FileBlock, ImageBlock, Message, TextBlock, ToolCallBlock
 from perdure.tool_results import content_blocks
 
 
@@ -130,3 +130,10 @@ def test_what_a_model_cannot_be_shown_is_a_clear_error(result: Any, reason: str)
         content_blocks(result)
 
     assert reason in str(raised.value)
+
+
+def test_a_message_of_a_model_is_no_result() -> None:
+    """A call inside of a result would be refused by every provider."""
+    asked = Message(role="assistant", content=[ToolCallBlock(id="c1", name="add")])
+    with pytest.raises(ToolResultError, match="a block of type 'tool_call'"):
+        content_blocks([MessageEntry(message=asked)])

@@ -84,6 +84,13 @@ def test_a_conversation_is_served_and_the_worker_ends_cleanly(
     assert "Traceback" not in errors
 
 
+def test_an_approval_is_asked_for_and_without_a_terminal_denied(folder: Path) -> None:
+    *_, seven, eight, done = converse(folder, None, "approvals.py")
+    assert seven == "tool_result: refunded 9.00 for order 7"
+    assert eight.startswith("tool_result: A person denied this call; it did not run.")
+    assert done.startswith("assistant: Done:")
+
+
 def test_ctrl_c_ends_a_worker_with_status_130(server: DevServer, folder: Path) -> None:
     process = worker(folder, server)
     process.send_signal(signal.SIGINT)

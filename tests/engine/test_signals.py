@@ -207,6 +207,71 @@ async def test_every_verb_is_an_update_that_answers_with_its_outcome(by_hand: Op
         assert await hand.failed_tasks() == 0
 
 
+@tool(needs_approval=True)
+async def refund(cents: int) -> str:
+    """Give money back."""
+    return f"refunded {cents}"
+
+
+async def test_approve_is_a_signal_and_an_update(by_hand: Opening) -> None:
+    """The bare ID of the call is a yes; what waits is in the status, and refusals are seen."""
+    calls = [call("refund", cents=cents) for cents in (1, 2, 3, 4)]
+    agent = Agent("agent", model=ScriptedModel(calls, "Done."), tools=[refund])
+    async with by_hand("hand-approve", agent) as hand:
+        cli = hand.cli
+        assert (await cli.signal("run", '"go"')).is_ok
+
+        async def are_asked() -> bool:
+            status = await hand.session.status()
+            return len(status.approvals) == 4
+
+        await until(are_asked)
+        asked = (await cli.status())["approvals"]
+        assert [(one["tool_call_id"], one["arguments"]["cents"]) for one in asked] == [
+            ("call_1_1", 1),
+            ("call_1_2", 2),
+            ("call_1_3", 3),
+            ("call_1_4", 4),
+        ]
+        assert set(asked[0]) == {
+            *("tool_call_id", "tool_name", "arguments", "is_cut"),
+            *("run_id", "turn", "since", "call_digest"),
+        }
+
+        assert (await cli.signal("approve", '"call_1_1"')).is_ok
+        answered = await cli.outcome("approve", '"call_1_2"')
+        assert (answered["verb"], answered["status"]) == ("approve", "done")
+        for given, reason in [
+            ('"call_1_2"', "call_1_2"),
+            ('{"tool_call_id": "call_1_3", "call_digest": "other"}', "not the one seen"),
+            ('{"tool_call_id": "call_1_3", "arguments": {"cents": "x"}}', "cents: Input should be"),
+        ]:
+            refused = await cli.update("approve", given)
+            assert not refused.is_ok
+            assert reason in refused.text
+        no = {"tool_call_id": "call_1_3", "approved": False, "reason": "too much"}
+        assert (await cli.signal("approve", json.dumps(no))).is_ok
+        changed = {
+            "tool_call_id": "call_1_4",
+            "arguments": {"cents": 40},
+            "call_digest": asked[3]["call_digest"],
+        }
+        await hand.signal("approve", json.dumps(changed))
+
+        results = {
+            message.tool_call_id: message.text.split(" arguments ")[-1]
+            for message in await hand.session.messages()
+            if message.role == "tool_result"
+        }
+        assert results == {
+            "call_1_1": "refunded 1",
+            "call_1_2": "refunded 2",
+            "call_1_3": "A person denied this call; it did not run. Their reason: too much",
+            "call_1_4": 'of this call. It ran with: {"cents":40}refunded 40',
+        }
+        assert await hand.failed_tasks() == 0
+
+
 async def test_status_is_a_query_that_shows_the_session_at_a_glance(by_hand: Opening) -> None:
     async with by_hand("hand-status", echo()) as hand:
         await hand.signal("run", '"hello"')
@@ -245,6 +310,16 @@ UNUSABLE: list[tuple[str, tuple[str, ...], str]] = [
     ("cancel", ("[]",), "run_id: Input should be a valid string"),
     ("cancel", ('""',), "nothing to cancel"),
     ("approve", ("true",), "tool_call_id: Input should be a valid string"),
+    ("approve", (), "tool_call_id: Field required"),
+    ("approve", ('"call-1"',), "no tool call 'call-1' waits for an approval"),
+    ("approve", ('{"tool_call_id": "c", "approved": "no"}',), "approved: Input should be a valid"),
+    ("approve", ('{"tool_call_id": "c", "approve": false}',), "approve: Extra inputs"),
+    ("approve", ('{"tool_call_id": "c", "arguments": []}',), "arguments: Input should be"),
+    (
+        "approve",
+        ('{"tool_call_id": "c", "approved": false, "arguments": {}}',),
+        "a call that is denied does not run",
+    ),
     ("close", ('"now"',), "Input should be a valid dictionary"),
     ("levitate", ('"high"',), "no verb 'levitate'"),
     ("status", (), "no verb 'status'"),

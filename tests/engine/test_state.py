@@ -14,11 +14,14 @@ from perdure.models.scripted import ScriptedModel, call
 from perdure.protocol import (
     ActiveRun,
     AppendCommand,
+    ApproveCommand,
     BranchCommand,
     ErrorInfo,
     EventMark,
+    OpenCall,
     Outcome,
     OutputSpec,
+    PlannedCall,
     RunCommand,
     SessionState,
 )
@@ -54,6 +57,20 @@ RUN: dict[str, Any] = {
     "is_cancelled": True,
     "joined": [
         Outcome(command_id="joined", verb="run", status="pending", digest="d" * 16, start_id="x")
+    ],
+    "calls": [
+        OpenCall(
+            call=PlannedCall(id="c1", name="refund", arguments={"cents": 1}, needs_approval=True),
+            since="2026-11-29T12:00:00Z",
+            call_digest="0123456789abcdef",
+            proposal=ApproveCommand(command_id="c5", tool_call_id="c1", arguments={"cents": 2}),
+        ),
+        OpenCall(
+            call=PlannedCall(id="c2", name="add", arguments={"a": 1}, parallel=False),
+            is_answered=True,
+            is_edited=True,
+            refusal="no",
+        ),
     ],
 }
 
@@ -113,6 +130,7 @@ async def test_a_step_of_a_run_carries_all_that_it_did_not_change(
     state = SessionState(**STATE)
     assert state.active is not None
     state.active.is_cancelled = False
+    state.active.calls = []  # those of a turn that is over are gone
     async with serving(agent) as sessions:
         after = await _after_one_step(sessions.client, sessions.task_queue, store, state)
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from perdure import Agent, Message, SessionBusyError, ephemeral, tool
+from perdure import Agent, MaxTurnsError, Message, SessionBusyError, ephemeral, tool
 from perdure.models.scripted import ScriptedModel, call
+from perdure.session_id import workflow_id
+from perdure.workflows.agent_run import MAX_JOINED
 from tests.engine.agents import shape, texts
 from tests.engine.conftest import Serving
 
@@ -90,6 +92,30 @@ async def test_steering_an_idle_session_is_a_run(serving: Serving) -> None:
         assert [m.text for m in await (await session.run("hi", when_busy="steer"))] == ["hello"]
 
 
+async def test_a_run_takes_so_many_along_and_no_more(serving: Serving) -> None:
+    """The others run next, in their order; what a run carries is bounded."""
+    is_asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def first(messages: Sequence[Message]) -> str:
+        is_asked.set()
+        await may_answer.wait()
+        return "first"
+
+    model = ScriptedModel(first, lambda messages: f"after {messages[-1].text}")
+    async with serving(Agent("agent", model=model)) as sessions:
+        session = await sessions.open("crowd", agent="agent")
+        run = await session.run("go")
+        await is_asked.wait()
+        steers = [
+            await session.run(str(number), when_busy="steer") for number in range(MAX_JOINED + 2)
+        ]
+        may_answer.set()
+        assert (await run)[-1].text == f"after {MAX_JOINED - 1}"
+        ends = [(await steer)[-1].text for steer in steers]
+        assert ends[:MAX_JOINED] == [f"after {MAX_JOINED - 1}"] * MAX_JOINED
+        assert ends[MAX_JOINED:] == [f"after {MAX_JOINED}", f"after {MAX_JOINED + 1}"]
+
+
 async def test_a_run_that_does_not_want_to_wait_is_refused(serving: Serving) -> None:
     """Nothing of it is stored."""
     held = Held()
@@ -128,3 +154,83 @@ async def test_steering_and_continue_as_new_do_not_lose_each_other(serving: Serv
             assert (await steer)[-1].text == "done"
         said = [text for text in texts(await session.entries()) if text.startswith("s")]
         assert said == [f"s{n}" for n in range(10)]
+
+
+async def test_a_run_out_of_turns_ends_well_though_somebody_would_steer_it(
+    serving: Serving,
+) -> None:
+    """It has nothing more to do, so it is over; whoever would have joined it runs next."""
+    is_asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def last(messages: Sequence[Message]) -> str:
+        is_asked.set()
+        await may_answer.wait()
+        return "finished"
+
+    held = Held()
+    model = ScriptedModel([call("work")], last, "steered", "queued")
+    agent = Agent("agent", model=model, tools=[held.tool], max_turns=2)
+    async with serving(agent) as sessions:
+        session = await sessions.open("last-turn", agent="agent")
+        run = await session.run("go")
+        held.may_end.set()
+        await is_asked.wait()
+        queued = await session.run("and then")
+        steering = await session.run("faster", when_busy="steer")
+        may_answer.set()
+        assert [m.text for m in await run] == ["", "worked", "finished"]
+        assert [m.text for m in await steering] == ["steered"]
+        assert [m.text for m in await queued] == ["queued"]
+
+
+async def test_a_run_that_fails_for_its_turns_does_not_take_along_who_would_steer_it(
+    serving: Serving,
+) -> None:
+    held = Held()
+    model = ScriptedModel([call("work")], "steered")
+    agent = Agent("agent", model=model, tools=[held.tool], max_turns=1)
+    async with serving(agent) as sessions:
+        session = await sessions.open("too-many-turns", agent="agent")
+        run = await session.run("go")
+        await held.is_running.wait()
+        steering = await session.run("faster", when_busy="steer")
+        held.may_end.set()
+        with pytest.raises(MaxTurnsError):
+            await run
+        assert [m.text for m in await steering] == ["steered"]
+        assert texts(await session.entries()) == ["go", "", "worked", "faster", "steered"]
+
+
+async def test_a_run_that_is_still_starting_is_joined(serving: Serving) -> None:
+    """Both come at once, while no worker is there."""
+    model = ScriptedModel("Blue it is.", "never said")
+    agent = Agent("agent", model=model)
+    async with serving(agent, task_queue="starting") as sessions:
+        session = await sessions.open("starting", agent="agent")
+    handle = sessions.client.get_workflow_handle(workflow_id("starting"))
+    await handle.signal("run", {"command_id": "first", "entries": "paint it"})
+    await handle.signal("run", {"command_id": "joins", "entries": "in blue", "when_busy": "steer"})
+    async with serving(agent, task_queue="starting"):
+        assert [m.text for m in await session.attach("first")] == ["in blue", "Blue it is."]
+        assert [m.text for m in await session.attach("joins")] == ["Blue it is."]
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_who_would_steer_a_run_that_does_not_start_runs_instead(
+    serving: Serving, is_cancelled: bool
+) -> None:
+    """The first one has nothing to say, or is cancelled; nobody waits for ever. All of them come
+    at once, while no worker is there.
+    """
+    agent = Agent("agent", model=ScriptedModel("Fine."))
+    queue = f"no-start-{is_cancelled}"
+    async with serving(agent, task_queue=queue) as sessions:
+        session = await sessions.open(queue, agent="agent")
+    handle = sessions.client.get_workflow_handle(workflow_id(queue))
+    await handle.signal("run", {"command_id": "first", "entries": []})
+    await handle.signal("run", {"command_id": "joins", "entries": "hi", "when_busy": "steer"})
+    if is_cancelled:
+        await handle.signal("cancel", "first")
+    async with serving(agent, task_queue=queue):
+        assert [m.text for m in await session.attach("joins")] == ["Fine."]
+        assert texts(await session.entries()) == ["hi", "Fine."]

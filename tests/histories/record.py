@@ -8,6 +8,7 @@ Each file is one run of one workflow, `<version>/<scenario>-<run>.json`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 import tempfile
@@ -20,12 +21,15 @@ from temporalio.client import Client
 
 from perdure import (
     Agent,
+    CommandError,
     ContextOverflowError,
     CustomEntry,
     Message,
     PerdureError,
+    RunCancelledError,
     Session,
     Sessions,
+    ToolArgumentsError,
     ephemeral,
     text,
     tool,
@@ -50,6 +54,18 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
+@tool(needs_approval=True)
+async def ask(what: str) -> str:
+    """Need an approval."""
+    return what
+
+
+@tool(parallel=False)
+async def alone() -> str:
+    """Run alone."""
+    return "alone"
+
+
 @tool
 async def fail() -> str:
     """Fail."""
@@ -57,7 +73,7 @@ async def fail() -> str:
 
 
 def _agent(name: str, *items: Any) -> Agent:
-    return Agent(name, model=ScriptedModel(*items), tools=[add, fail], max_turns=4)
+    return Agent(name, model=ScriptedModel(*items), tools=[add, fail, ask, alone], max_turns=4)
 
 
 def _narrow(messages: list[Message]) -> str | ContextOverflowError:
@@ -83,6 +99,12 @@ AGENTS = [
         tools=[add],
         stream_interval=0.05,
     ),
+    _agent(
+        "asks",
+        [call("ask", what="1"), call("ask", what="2"), call("alone"), call("ask", what="3")],
+        "Done.",
+        [call("ask", what="4"), call("add", a=1, b=2)],
+    ),
     _agent("never-stops", *([call("add", a=n, b=n)] for n in range(9))),
 ]
 
@@ -96,6 +118,40 @@ async def tool_turns(session: Session) -> None:
     run = await session.run(ephemeral("quietly"), text("context", meta=True), "1 + 2?")
     async for _ in run:
         pass
+
+
+async def approvals(session: Session) -> None:
+    """A yes, a no, changed arguments that fit and that do not, and a run cancelled as it waits."""
+    run = await session.run("go")
+    await _asked(session, 3)
+    await session.approve("call_1_1")
+    await session.approve("call_1_2", approved=False, reason="no")
+    for arguments in ({"what": 7}, {"what": "other"}):
+        with contextlib.suppress(ToolArgumentsError):
+            await session.approve("call_1_4", arguments=arguments)
+    await run
+    run = await session.run("again")
+    await _asked(session, 1)
+    await session.cancel()
+    with contextlib.suppress(RunCancelledError):
+        await run
+
+
+async def renewed_waiting(session: Session) -> None:
+    """The workflow continues as new while a call waits: refused messages make history long."""
+    run = await session.run("go")
+    await _asked(session, 3)
+    for _ in range(130):
+        with contextlib.suppress(CommandError):
+            await session.approve("nothing")
+    for approval in await session.approvals():
+        await session.approve(approval)
+    await run
+
+
+async def _asked(session: Session, count: int) -> None:
+    while len(await session.approvals()) < count:  # noqa: ASYNC110 - a worker makes it true
+        await asyncio.sleep(0.05)
 
 
 async def failures(session: Session) -> None:
@@ -132,6 +188,8 @@ SCENARIOS: dict[str, tuple[Scenario, str, int]] = {
     "overflow": (overflow, "narrow", 160),
     "streamed-output": (streamed_output, "streams", 160),
     "streamed-output-renewed": (streamed_output, "streams", 1),
+    "approvals": (approvals, "asks", 160),
+    "renewed-while-waiting": (renewed_waiting, "asks", 1),
     "appends-and-close": (appends_and_close, "works", 160),
 }
 """What is recorded: a scenario, its agent, and the events after which the workflow continues as
