@@ -53,6 +53,7 @@ class AgentRun:
         self._log = log
         self._stream = stream
         self._script = EventScript(run.run_id, run.start_id, run.input_count, run.next_index)
+        self._history = history
         self._model = ModelCalls(run, state, log, lifecycle, history)
         self._tools = ToolCalls(run, state.session_id, self._store_result)
 
@@ -92,6 +93,7 @@ class AgentRun:
             model=plan.model,
             max_turns=plan.max_turns,
             compact_at_tokens=plan.compact_at_tokens,
+            is_loop=plan.is_loop,
             stream=command.stream,
             output=command.output,
             start_id=state.leaf_id,
@@ -217,6 +219,7 @@ class AgentRun:
             "leaf_id": state.leaf_id,
             "tip_id": state.tip_apart,
             "turns": run.turn,
+            "restarts": run.restarts,
             "usage": run.usage,
             "error": error,
         }

@@ -6,6 +6,7 @@ from temporalio import workflow
 
 from perdure import names
 from perdure.protocol import (
+    ActiveRun,
     AppendCommand,
     ApproveCommand,
     BranchCommand,
@@ -26,6 +27,7 @@ from perdure.workflows.history import HistoryLength
 from perdure.workflows.inbox import Inbox, failure
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
+from perdure.workflows.loop_run import LoopRun
 from perdure.workflows.model_calls import CANCELLED
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.tree_verbs import branch, fork
@@ -54,7 +56,7 @@ class Commands:
         self._log = SessionLog(state)
         self._run: AgentRun | None = None
         if state.active is not None:
-            self._run = AgentRun(state.active, *self._parts())
+            self._run = self._in_progress(state.active)
         self._to_cancel = ""
         self._is_leaving = False
 
@@ -119,7 +121,8 @@ class Commands:
         return doing.command_id if doing is not None and doing.verb == names.RUN else ""
 
     def _can_be_joined(self) -> bool:
-        return self._run is not None and not self._run.is_cancelled
+        run = self._run
+        return run is not None and not run.is_cancelled and not isinstance(run, LoopRun)
 
     @property
     def is_ready(self) -> bool:
@@ -165,6 +168,8 @@ class Commands:
         match command:
             case RunCommand():
                 self._run = await AgentRun.start(command, *self._parts())
+                if (active := self._state.active) is not None:
+                    self._run = self._in_progress(active)
                 if self._to_cancel == command.command_id:
                     self._run.cancel()
                 self._to_cancel = ""
@@ -235,6 +240,9 @@ class Commands:
             child_id=child_id,
             entry_id=entry_id,
         )
+
+    def _in_progress(self, run: ActiveRun) -> AgentRun:
+        return (LoopRun if run.is_loop else AgentRun)(run, *self._parts())
 
     def _parts(self) -> tuple[SessionState, SessionLog, SessionStream, Lifecycle, HistoryLength]:
         return self._state, self._log, self._stream, self._lifecycle, self._history

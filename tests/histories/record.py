@@ -11,7 +11,7 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from perdure import (
     Agent,
     ContextOverflowError,
     CustomEntry,
+    LoopContext,
+    LoopError,
     Message,
     PerdureError,
     Session,
@@ -31,6 +33,7 @@ from perdure import (
     tool,
 )
 from perdure.dev_server import dev_server
+from perdure.loops import OnCrash
 from perdure.names import SESSION_WORKFLOW, STATUS
 from perdure.testing import ScriptedModel, call
 from perdure.worker import build_worker
@@ -54,6 +57,20 @@ async def add(a: int, b: int) -> int:
 async def fail() -> str:
     """Fail."""
     raise RuntimeError("as asked")
+
+
+class Clock:
+    """A loop of its own."""
+
+    on_crash: OnCrash = "resume"
+
+    async def run(self, context: LoopContext) -> AsyncIterator[Message]:
+        """Strike three times; the second run fails."""
+        for hour in ("one", "two", "three"):
+            yield Message(role="assistant", content=f"It is {hour}.")
+            await asyncio.sleep(0.3)
+        if len(context.messages) > 4:
+            raise LoopError("the spring is broken")
 
 
 def _agent(name: str, *items: Any) -> Agent:
@@ -84,6 +101,7 @@ AGENTS = [
         stream_interval=0.05,
     ),
     _agent("never-stops", *([call("add", a=n, b=n)] for n in range(9))),
+    Agent("loops", model=Clock()),
 ]
 
 
@@ -132,6 +150,8 @@ SCENARIOS: dict[str, tuple[Scenario, str, int]] = {
     "overflow": (overflow, "narrow", 160),
     "streamed-output": (streamed_output, "streams", 160),
     "streamed-output-renewed": (streamed_output, "streams", 1),
+    "loops": (failures, "loops", 160),
+    "loops-renewed": (failures, "loops", 1),
     "appends-and-close": (appends_and_close, "works", 160),
 }
 """What is recorded: a scenario, its agent, and the events after which the workflow continues as
