@@ -3,6 +3,7 @@ tools.
 """
 
 from perdure.activities.forks import ForkActivities
+from perdure.activities.loops import LoopActivities
 from perdure.activities.model_calls import ModelActivities
 from perdure.activities.publishing import PublishActivities
 from perdure.activities.storage import StoreActivities
@@ -11,6 +12,7 @@ from perdure.activities.tool_calls import ToolActivities
 
 __all__ = [
     "ForkActivities",
+    "LoopActivities",
     "ModelActivities",
     "PublishActivities",
     "StoreActivities",

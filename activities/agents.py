@@ -32,6 +32,11 @@ def model_of(agent: Agent) -> LanguageModel:
     be made.
     """
     model = agent.language_model()
+    if model is None and agent.loop is not None:
+        raise ModelSpecError(
+            f"agent {agent.name!r} brings a loop, which writes no summaries; "
+            "give it a compact_model for that"
+        )
     if model is None:
         raise ModelSpecError(
             f"agent {agent.name!r} has no model, so its sessions only record; give it one to run"

@@ -36,6 +36,13 @@ class Heard:
         if self.live.is_on and self._length <= MAX_RESULT_BYTES:
             self._untold.append(delta)
 
+    def begin_another(self) -> None:
+        """The message is whole; what is heard from now on is of the next one."""
+        self._tell()
+        self._said.clear()
+        self._calls.clear()
+        self._length = 0
+
     def as_message(self) -> MessageJson | None:
         """The text so far as a message that was aborted, if there is any. Only text is kept, a half
         tool call is of no use.

@@ -111,6 +111,12 @@ class LiveEvents:
             )
         )
 
+    def tell_latest(self, type_: str, **fields: Any) -> None:
+        """The same, in place of one of its type that still waits at the end."""
+        if self._waiting and self._waiting[-1].type == type_:
+            self._waiting.pop()
+        self.tell(type_, **fields)
+
     def take_rest(self) -> list[EventRecord]:
         """The events that were not sent, for the activity's result."""
         events = self._waiting if self._is_little() else []

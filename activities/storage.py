@@ -15,7 +15,14 @@ from perdure.activities.outputs import check_spec
 from perdure.activities.recent_leaves import RecentLeaves
 from perdure.codec import entry_from_json
 from perdure.entries import Entry
-from perdure.errors import PerdureError, SessionExistsError, SessionNotFoundError, StoreError
+from perdure.errors import (
+    LoopError,
+    PerdureError,
+    SessionExistsError,
+    SessionNotFoundError,
+    StoreError,
+)
+from perdure.loops.protocol import check_loop, name_of
 from perdure.protocol import (
     Appended,
     AppendEntries,
@@ -92,15 +99,21 @@ class StoreActivities:
         """Check that the agent's loop can start; only then store the run's input."""
         async with _attempt():
             agent = self._agents.find(request.agent or "")
-            model = model_of(agent)
+            loop = agent.loop
+            if loop is not None:
+                await check_loop(loop)
+            name = model_of(agent).name if loop is None else name_of(loop)
             if request.output is not None:
+                if loop is not None:
+                    raise LoopError(f"{name} is a loop, and answers as it likes; leave output out")
                 check_spec(request.output)
             stored_at = await self._append(request)
         return RunPlan(
             stored_at=stored_at,
-            model=model.name,
+            model=name,
             max_turns=agent.max_turns,
             compact_at_tokens=agent.compact_at_tokens,
+            is_loop=loop is not None,
         )
 
     async def _append(self, request: AppendEntries) -> dict[str, str]:

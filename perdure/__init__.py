@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         EntryNotFoundError,
         InvalidSessionIdError,
         JsonError,
+        LoopError,
         MaxTurnsError,
         ModelAccessError,
         ModelError,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     )
     from perdure.in_process import local
     from perdure.lifecycle import SessionEvent
+    from perdure.loops import CommandLoop, Loop, LoopContext
     from perdure.messages import (
         ContentBlock,
         FileBlock,
@@ -88,6 +90,7 @@ __all__ = [
     "AgentError",
     "CommandConflictError",
     "CommandError",
+    "CommandLoop",
     "CommandTooLargeError",
     "CompactionEntry",
     "ContentBlock",
@@ -105,6 +108,9 @@ __all__ = [
     "ImageBlock",
     "InvalidSessionIdError",
     "JsonError",
+    "Loop",
+    "LoopContext",
+    "LoopError",
     "MaxTurnsError",
     "Message",
     "MessageEntry",
@@ -189,6 +195,7 @@ _HOMES = {
     "EntryNotFoundError": "perdure.errors",
     "InvalidSessionIdError": "perdure.errors",
     "JsonError": "perdure.errors",
+    "LoopError": "perdure.errors",
     "MaxTurnsError": "perdure.errors",
     "ModelAccessError": "perdure.errors",
     "ModelError": "perdure.errors",
@@ -212,6 +219,9 @@ _HOMES = {
     "UnknownCommandError": "perdure.errors",
     "SessionEvent": "perdure.lifecycle",
     "local": "perdure.in_process",
+    "CommandLoop": "perdure.loops",
+    "Loop": "perdure.loops",
+    "LoopContext": "perdure.loops",
     "ContentBlock": "perdure.messages",
     "FileBlock": "perdure.messages",
     "ImageBlock": "perdure.messages",

@@ -7,9 +7,10 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from perdure.errors import AgentError
+from perdure.loops.protocol import Loop, is_loop
 from perdure.models import LanguageModel, ModelChoice, ToolSpec, check_model, resolve_model
 from perdure.tools import Tool
 
@@ -21,19 +22,19 @@ class Agent:
     """A named agent. Workers are given agents; sessions name the one that they use.
 
     `model` is a spec (`"anthropic:claude-sonnet-5-5"`), a pydantic-ai model, any `LanguageModel`,
-    or None for sessions that only record. A plain function among `tools` becomes a tool.
-    `max_turns` is how often one run may call the model. With `compact_at_tokens`, a conversation
-    that the last call was charged that many tokens for is compacted before the next call, and one
-    that turns out to be too long for the model is compacted once and sent again; `compact_model`
-    writes the summaries in place of `model`. `stream_interval` is how often those who watch a
-    streamed run are told what the model says, in seconds.
+    a `Loop` that runs in place of one, or None for sessions that only record. A plain function
+    among `tools` becomes a tool. `max_turns` is how often one run may call the model. With
+    `compact_at_tokens`, a conversation that the last call was charged that many tokens for is
+    compacted before the next call, and one that turns out to be too long for the model is compacted
+    once and sent again; `compact_model` writes the summaries in place of `model`. `stream_interval`
+    is how often those who watch a streamed run are told what the model says, in seconds.
 
     Raises `AgentError` when something is declared wrongly. A spec is only looked up when a run
     starts, so that an agent can be declared where no API key is at hand.
     """
 
     name: str
-    model: ModelChoice
+    model: ModelChoice | Loop
     instructions: str
     tools: tuple[Tool[..., Any], ...]
     max_turns: int
@@ -45,7 +46,7 @@ class Agent:
         self,
         name: str,
         *,
-        model: ModelChoice,
+        model: ModelChoice | Loop,
         instructions: str = "",
         tools: Iterable[Tool[..., Any] | Callable[..., Any]] = (),
         max_turns: int = 50,
@@ -54,7 +55,10 @@ class Agent:
         stream_interval: float = 0.2,
     ) -> None:
         _check_name(name)
-        check_model(model)
+        if is_loop(model):
+            _check_loop_agent(name, tools, compact_at_tokens)
+        else:
+            check_model(cast("ModelChoice", model))
         if not isinstance(instructions, str):
             raise AgentError(
                 f"the instructions of agent {name!r} must be text, not {instructions!r}"
@@ -94,8 +98,13 @@ class Agent:
         """The tools as the model is told of them, in the order of their declaration."""
         return tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in self.tools)
 
+    @property
+    def loop(self) -> Loop | None:
+        """The loop that runs in place of a model, if the agent brings one."""
+        return self.model if is_loop(self.model) else None
+
     def language_model(self) -> LanguageModel | None:
-        """The model, made once and kept; None for an agent without one.
+        """The model, made once and kept; None for an agent without one, or with a loop.
 
         Raises `ModelSpecError` when a spec names nothing that is known, or lacks its package or its
         API key.
@@ -112,7 +121,7 @@ class Agent:
 
     @cached_property
     def _language_model(self) -> LanguageModel | None:
-        return resolve_model(self.model)
+        return None if is_loop(self.model) else resolve_model(cast("ModelChoice", self.model))
 
     @cached_property
     def _tools_by_name(self) -> dict[str, Tool[..., Any]]:
@@ -128,6 +137,18 @@ def _check_name(name: object) -> None:
         )
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
         raise AgentError(f"the agent name {name!r} holds control characters; use printable ones")
+
+
+def _check_loop_agent(name: str, tools: object, compact_at_tokens: int | None) -> None:
+    if tools != ():
+        raise AgentError(
+            f"agent {name!r} brings a loop, which calls tools of its own; give them to the loop"
+        )
+    if compact_at_tokens is not None:
+        raise AgentError(
+            f"agent {name!r} brings a loop, which minds its own context; leave compact_at_tokens "
+            "out, and compact its sessions with session.compact()"
+        )
 
 
 def _tools(agent_name: str, declared: object) -> tuple[Tool[..., Any], ...]:

@@ -20,6 +20,7 @@ PerdureError
 │   ├── ModelAccessError      a key that is wrong, or may not use the model
 │   ├── ModelQuotaError       an account without credit, or with its quota used up
 │   └── ModelRequestError     a request that the provider will not take as it is
+├── LoopError                 a loop that cannot start, or that failed
 ├── ToolArgumentsError        arguments that do not fit a tool
 ├── ToolResultError           a result that cannot be shown to a model
 ├── CommandError              a command that the session refused; nothing changed
@@ -171,6 +172,10 @@ class ModelRequestError(ModelError):
     """The provider will not take the request as it is: a parameter, a model that it does not have,
     content of a kind that the model cannot read.
     """
+
+
+class LoopError(PerdureError):
+    """A loop of one's own that cannot start, or that failed. What it stored stays."""
 
 
 class ToolArgumentsError(PerdureError, ValueError):

@@ -13,6 +13,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from perdure.activities import (
     ForkActivities,
+    LoopActivities,
     ModelActivities,
     PublishActivities,
     StoreActivities,
@@ -71,6 +72,7 @@ class PerdurePlugin(SimplePlugin):
                 model.call_model,
                 tools.run_tool,
                 tools.check_arguments,
+                LoopActivities(store, registry, transcripts, self._heart).run_loop,
                 SummaryActivities(registry, transcripts, self._heart).summarize,
                 ForkActivities(store, transcripts, self._heart).copy_path,
                 PublishActivities(publisher).publish,

@@ -21,7 +21,15 @@ from perdure.models.protocol import Delta
 from perdure.names import run_topic
 from perdure.protocol import EventRecord, Outcome, PendingApproval
 from perdure.remote import RemoteSession
-from perdure.run_events import AGENT_END, LAST_EVENTS, MESSAGE_UPDATE, RUN_FAILED, rebuild_events
+from perdure.run_events import (
+    AGENT_END,
+    LAST_EVENTS,
+    MESSAGE_UPDATE,
+    PROGRESS,
+    RESTARTED,
+    RUN_FAILED,
+    rebuild_events,
+)
 from perdure.transcript_cache import Transcripts
 from perdure.usage import Usage
 
@@ -120,12 +128,19 @@ class Run:
         return self._ended
 
     async def __aiter__(self) -> AsyncIterator[RunEvent]:
-        position = 0
+        position = restarts = 0
         draft = Draft()
         ending = asyncio.create_task(self.outcome())
         live = self._live()
         try:
             async for record in self._until(ending, live):
+                if record.type == PROGRESS:
+                    if record.restarts < restarts:
+                        continue  # of an attempt that was given up
+                    if record.restarts > restarts and position > 1:
+                        yield _restarted(record.run_id)
+                        position = 1
+                    restarts = record.restarts
                 # One that passes may come from a tool that began when less had happened.
                 is_late = not record.is_passing or record.type == MESSAGE_UPDATE
                 if (record.index < position and is_late) or not draft.goes_on_with(record):
@@ -136,6 +151,9 @@ class Run:
                     position += not event.is_passing
                     yield event
             outcome = await ending
+            if outcome.restarts > restarts and position > 1:
+                yield _restarted(self.id)
+                position = 1
             for record in await self._rebuilt(outcome) if _has_started(outcome) else ():
                 if record.index >= position:
                     yield await self._event(record)
@@ -187,7 +205,8 @@ class Run:
             for missed in await self._rebuilt(_so_far(record)):
                 if position <= missed.index < record.index:
                     yield await self._event(missed)
-        yield await self._event(record)
+        if record.type != PROGRESS:
+            yield await self._event(record)
 
     async def _event(self, record: EventRecord) -> RunEvent:
         messages: list[Message] = []
@@ -257,6 +276,10 @@ class Draft:
         return True
 
 
+def _restarted(run_id: str) -> RunEvent:
+    return RunEvent(type=RESTARTED, run_id=run_id, is_passing=True)
+
+
 def _reset(record: EventRecord) -> RunEvent:
     return RunEvent(
         type=MESSAGE_UPDATE,
@@ -286,6 +309,7 @@ def _so_far(record: EventRecord) -> Outcome:
         status="pending",
         start_id=record.start_id,
         input_count=record.input_count,
+        leaf_id=record.leaf_id,
         turns=record.turn,
     )
 

@@ -35,6 +35,12 @@ TURN_END = "turn_end"
 AGENT_END = "agent_end"
 RUN_FAILED = "run_failed"
 
+PROGRESS = "progress"
+"""Passes: more is stored, up to the event's leaf. Watchers read it from the store."""
+
+RESTARTED = "restarted"
+"""Passes: the run has begun again from its input. What was told since then stands no longer."""
+
 LAST_EVENTS = frozenset({AGENT_END, RUN_FAILED})
 """After one of these a run has no more events."""
 
@@ -157,32 +163,47 @@ def rebuild_events(
     script = EventScript(outcome.command_id, outcome.start_id, outcome.input_count)
     leaf_id = input_entries[-1]["id"] if input_entries else outcome.start_id
     yield from script.started(list(input_entries), leaf_id)
-    turn = open_calls = 0
+    story = Story(script)
     for entry in new_entries:
-        role = entry.get("message", {}).get("role")
-        if role == "assistant":
-            turn += 1
-            calls = calls_of(entry["message"])
-            open_calls = len(calls)
-            yield from script.turn_started(turn)
-            yield from script.replied(turn, entry)
-            for call in calls:
-                yield from script.tool_started(turn, call)
-            if not calls:
-                yield from script.turn_ended(turn)
-        elif open_calls and role == "tool_result":
-            yield from script.tool_ended(turn, entry)
-            open_calls -= 1
-            if not open_calls:
-                yield from script.turn_ended(turn)
-        elif entry["type"] != "compaction":
-            yield from script.joined(turn, [entry])
+        yield from story.of(entry)
+    turn = story.turn
     if outcome.turns > turn:
         yield from script.turn_started(outcome.turns)
     if outcome.error is not None:
         yield from script.failed(outcome.turns, outcome.leaf_id, outcome.error)
     elif outcome.status == "done":
         yield from script.ended(turn, outcome.leaf_id, _usage_of(new_entries))
+
+
+class Story:
+    """Tells the events of stored entries, one entry after the other."""
+
+    def __init__(self, script: EventScript) -> None:
+        self.turn = 0
+        self._script = script
+        self._open_calls = 0
+
+    def of(self, entry: EntryJson) -> list[EventRecord]:
+        """What happened around the entry."""
+        script = self._script
+        role = entry.get("message", {}).get("role")
+        if role == "assistant":
+            self.turn += 1
+            calls = calls_of(entry["message"])
+            self._open_calls = len(calls)
+            return [
+                *script.turn_started(self.turn),
+                *script.replied(self.turn, entry),
+                *(event for call in calls for event in script.tool_started(self.turn, call)),
+                *(script.turn_ended(self.turn) if not calls else []),
+            ]
+        if self._open_calls and role == "tool_result":
+            self._open_calls -= 1
+            return [
+                *script.tool_ended(self.turn, entry),
+                *(script.turn_ended(self.turn) if not self._open_calls else []),
+            ]
+        return [] if entry["type"] == "compaction" else script.joined(self.turn, [entry])
 
 
 def calls_of(message: dict[str, Any]) -> list[PlannedCall]:

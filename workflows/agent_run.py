@@ -61,6 +61,7 @@ class AgentRun:
         self._log = log
         self._stream = stream
         self._script = EventScript(run.run_id, run.start_id, run.input_count, run.next_index)
+        self._history = history
         self._model = ModelCalls(run, state, log, lifecycle, history)
         self.tools = ToolCalls(
             run, state.session_id, log, self._script, self._publish, history, answered
@@ -103,6 +104,7 @@ class AgentRun:
             model=plan.model,
             max_turns=plan.max_turns,
             compact_at_tokens=plan.compact_at_tokens,
+            is_loop=plan.is_loop,
             stream=command.stream,
             output=command.output,
             start_id=state.leaf_id,
@@ -242,6 +244,7 @@ class AgentRun:
             "leaf_id": state.leaf_id,
             "tip_id": state.tip_apart,
             "turns": run.turn,
+            "restarts": run.restarts,
             "usage": run.usage,
             "error": error,
         }

@@ -6,6 +6,7 @@ from temporalio import workflow
 
 from perdure import names
 from perdure.protocol import (
+    ActiveRun,
     AppendCommand,
     ApproveCommand,
     BranchCommand,
@@ -27,6 +28,7 @@ from perdure.workflows.history import HistoryLength
 from perdure.workflows.inbox import Inbox, failure
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
+from perdure.workflows.loop_run import LoopRun
 from perdure.workflows.run_errors import CANCELLED, NO_AGENT
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.tool_calls import Answered
@@ -56,7 +58,7 @@ class Commands:
         self._log = SessionLog(state)
         self._run: AgentRun | None = None
         if state.active is not None:
-            self._run = AgentRun(state.active, *self._parts())
+            self._run = self._in_progress(state.active)
         self._to_cancel = ""
         self._is_leaving = False
 
@@ -127,7 +129,7 @@ class Commands:
     def _can_be_joined(self) -> bool:
         """Whether there is a run to be steered: in progress, or the next thing to be done."""
         if self._run is not None:
-            return not self._run.is_cancelled
+            return not self._run.is_cancelled and not isinstance(self._run, LoopRun)
         first = self.inbox.first
         return isinstance(first, RunCommand) and first.command_id != self._to_cancel
 
@@ -197,6 +199,8 @@ class Commands:
         match command:
             case RunCommand():
                 self._run = await AgentRun.start(command, *self._parts())
+                if (active := self._state.active) is not None:
+                    self._run = self._in_progress(active)
                 if self._to_cancel == command.command_id:
                     self._run.cancel()
                 self._to_cancel = ""
@@ -263,6 +267,9 @@ class Commands:
             child_id=child_id,
             entry_id=entry_id,
         )
+
+    def _in_progress(self, run: ActiveRun) -> AgentRun:
+        return (LoopRun if run.is_loop else AgentRun)(run, *self._parts())
 
     def _parts(
         self,

@@ -18,13 +18,18 @@ ActivityFailure: Final = (ActivityError, ApplicationError)
 """What a failed activity raises in the workflow: a local one its own error, another one wrapped."""
 
 
+WORKFLOW_CANCELLED: Final = ErrorInfo(
+    type="SessionClosedError", message="the session's workflow was cancelled"
+)
+
+
 def reason_of(error: FailureError) -> ErrorInfo:
     """Why an activity failed, in the words of whoever failed it."""
     cause = error.cause if isinstance(error, ActivityError) else error
     if isinstance(cause, ApplicationError):
         return ErrorInfo(type=cause.type or "PerdureError", message=cause.message)
     if isinstance(cause, CancelledError):
-        return ErrorInfo(type="SessionClosedError", message="the session's workflow was cancelled")
+        return WORKFLOW_CANCELLED
     if isinstance(cause, TimeoutError):
         last = cause.__cause__
         if isinstance(last, ApplicationError):

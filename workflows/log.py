@@ -10,7 +10,7 @@ from temporalio import workflow
 
 from perdure import names
 from perdure.protocol import Appended, AppendEntries, EntryJson, SessionState
-from perdure.workflows.stamps import Stamped, stamp
+from perdure.stamps import Stamped, stamp
 from perdure.workflows.timing import STORING
 
 

@@ -4,12 +4,18 @@ until the workflow continues as new.
 
 from __future__ import annotations
 
+import base64
+import contextlib
 from collections import deque
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from google.protobuf.message import DecodeError
 from temporalio import workflow
+from temporalio.api.common.v1 import Payload
 from temporalio.contrib.workflow_streams import PublishInput, WorkflowStream, WorkflowStreamState
+from temporalio.exceptions import ApplicationError
 
 from perdure.names import LIFECYCLE_TOPIC, STREAM_OFFSET, STREAM_PUBLISH, run_topic
 from perdure.protocol import EventMark, EventRecord, LifecycleEvent, SessionState
@@ -35,6 +41,8 @@ class SessionStream:
         self._bytes = sum(self._sizes)
         self._fresh_from = self._end()
         self._has_pieces = False
+        self.heard: Callable[[EventRecord], None] | None = None
+        """Who is told of what an activity publishes."""
         self._state = state
         self._recent = state.recent_events
         self._take: Any = workflow.get_signal_handler(STREAM_PUBLISH)
@@ -94,6 +102,16 @@ class SessionStream:
         if self._length() > self._end():  # else it is a batch that came before
             for item in batch.items:
                 self._note(len(item.data))
+            if self.heard is not None:
+                self._tell(batch, self.heard)
+
+    def _tell(self, batch: PublishInput, hear: Callable[[EventRecord], None]) -> None:
+        """The last event of a batch, to the run whose activity it is."""
+        for item in batch.items[-1:]:
+            # Anybody may publish anything.
+            with contextlib.suppress(ValueError, DecodeError, ApplicationError):
+                payload = Payload.FromString(base64.b64decode(item.data))
+                hear(EventRecord.from_json(payload.data))
 
     def _note(self, size: int) -> None:
         self._sizes.append(size)

@@ -13,6 +13,11 @@ def model_summary(run: ActiveRun) -> str:
     return _short(f"{run.model} · turn {run.turn}")
 
 
+def loop_summary(run: ActiveRun) -> str:
+    """Which loop."""
+    return _short(f"{run.model} · a loop of its own")
+
+
 def tool_summary(call: PlannedCall) -> str:
     """The call, as one would type it."""
     arguments = ", ".join(

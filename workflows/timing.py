@@ -52,6 +52,27 @@ MODEL: dict[str, Any] = {
 """Ten attempts are about four minutes of an unreachable provider; a provider's Retry-After
 takes the place of the backoff."""
 
+LOOP_ATTEMPTS = 10
+"""How many workers a loop may outlive."""
+
+LOOP: dict[str, Any] = {
+    "start_to_close_timeout": _UNBOUNDED,
+    "heartbeat_timeout": HEARTBEAT_TIMEOUT,
+    "retry_policy": RetryPolicy(
+        initial_interval=timedelta(milliseconds=200),
+        maximum_interval=timedelta(seconds=10),
+        maximum_attempts=LOOP_ATTEMPTS,
+    ),
+}
+"""Another attempt is made when a worker dies or stops; whatever else happens in a loop ends it."""
+
+LOOKING: dict[str, Any] = {
+    "start_to_close_timeout": timedelta(minutes=10),
+    "heartbeat_timeout": HEARTBEAT_TIMEOUT,
+    "retry_policy": _STORE_RETRY,
+}
+"""A look at the log, until it succeeds."""
+
 COPYING: dict[str, Any] = {
     "start_to_close_timeout": timedelta(minutes=10),
     "heartbeat_timeout": HEARTBEAT_TIMEOUT,

@@ -6,6 +6,7 @@ from typing import Any
 
 from perdure.protocol.commands import EntryJson, MessageJson
 from perdure.protocol.events import EventRecord, RunPlace
+from perdure.protocol.outcomes import ErrorInfo
 from perdure.protocol.output import OutputSpec
 from perdure.usage import Usage
 from perdure.wire import Wire
@@ -65,11 +66,14 @@ class StartRun(AppendEntries):
 
 
 class RunPlan(Appended):
-    """What the workflow needs to know of the loop that it drives."""
+    """What the workflow needs to know of the loop that it drives, or, when the agent brings a loop
+    of its own (`is_loop`), of that.
+    """
 
     model: str
     max_turns: int
     compact_at_tokens: int | None = None
+    is_loop: bool = False
 
 
 class CallModel(Wire):
@@ -149,6 +153,43 @@ class CheckedArguments(Wire):
     """What is wrong with them; nothing, when they fit."""
 
     fault: str = ""
+
+
+class RunLoop(Wire):
+    """Run an agent's own loop after the leaf, which is where the run's input ends.
+
+    `only_look` asks where the loop had got to in at most `attempts` attempts, and runs nothing.
+    """
+
+    session_id: str
+    leaf_id: str
+    agent: str
+    run_id: str
+    start_id: str = ""
+    input_count: int = 0
+    ephemeral: list[EntryJson] = []
+    stream: bool = False
+    max_turns: int
+    next_index: int = 0
+    attempts: int = 1
+    only_look: bool = False
+
+
+class LoopReply(Wire):
+    """Where a loop has got to, however it ended.
+
+    `next_index` is the number of the run's next event, `restarts` how often it began again.
+    `batches` is how many messages watchers were sent meanwhile, `events` what is left to tell them.
+    """
+
+    leaf_id: str
+    turns: int = 0
+    next_index: int = 0
+    usage: Usage = Usage()
+    restarts: int = 0
+    batches: int = 0
+    events: list[EventRecord] = []
+    error: ErrorInfo | None = None
 
 
 class Summarize(Wire):

@@ -44,6 +44,9 @@ class EventRecord(Wire):
     counted, and who misses it misses it: its `index` is that of the next event which counts. What
     an activity tells is of its `call` (see RunPlace) and of its `attempt`; of two that begin the
     same message the greater has begun it later, and what the other said is void.
+
+    `restarts` is how often the run had begun again from its input: the numbers of its events do so
+    with it.
     """
 
     type: str
@@ -52,6 +55,7 @@ class EventRecord(Wire):
     is_passing: bool = False
     call: int = 0
     attempt: int = 0
+    restarts: int = 0
     start_id: str = ""
     input_count: int = 0
     turn: int = 0

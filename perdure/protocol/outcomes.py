@@ -32,7 +32,8 @@ class Outcome(Wire):
     an append added are those on the path to `leaf_id` that come after `start_id`; of these the
     first `input_count` are its input. `child_id` is the session that a fork made, `entry_id` the
     entry that a compaction appended (empty when there was nothing to summarize). `usage` is left
-    out when the run ended some time ago; its messages have it.
+    out when the run ended some time ago; its messages have it. `restarts` is how often a loop began
+    again.
     """
 
     command_id: str
@@ -44,6 +45,7 @@ class Outcome(Wire):
     tip_id: str | None = None
     input_count: int = 0
     turns: int = 0
+    restarts: int = 0
     usage: Usage | None = None
     child_id: str = ""
     entry_id: str = ""

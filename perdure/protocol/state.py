@@ -55,6 +55,7 @@ class ActiveRun(Wire):
     model: str
     max_turns: int
     compact_at_tokens: int | None = None
+    is_loop: bool = False
     stream: bool = False
     output: OutputSpec | None = None
     output_faults: int = 0
@@ -65,6 +66,7 @@ class ActiveRun(Wire):
     next_index: int = 0
     usage: Usage = Usage()
     is_cancelled: bool = False
+    restarts: int = 0
     joined: list[Outcome] = []
     calls: list[OpenCall] = []
 

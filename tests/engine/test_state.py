@@ -45,6 +45,7 @@ RUN: dict[str, Any] = {
     "model": "a model",
     "max_turns": 7,
     "compact_at_tokens": 1_000_000,
+    "is_loop": True,
     "stream": True,
     "output": OutputSpec(json_schema={"type": "object"}, type="a:B", retries=5),
     "output_faults": 1,
@@ -55,6 +56,7 @@ RUN: dict[str, Any] = {
     "next_index": 11,
     "usage": Usage(input=30, output=40),
     "is_cancelled": True,
+    "restarts": 2,
     "joined": [
         Outcome(command_id="joined", verb="run", status="pending", digest="d" * 16, start_id="x")
     ],
@@ -129,7 +131,7 @@ async def test_a_step_of_a_run_carries_all_that_it_did_not_change(
     agent = Agent("agent", model=model, tools=[add])
     state = SessionState(**STATE)
     assert state.active is not None
-    state.active.is_cancelled = False
+    state.active.is_cancelled = state.active.is_loop = False
     state.active.calls = []  # those of a turn that is over are gone
     async with serving(agent) as sessions:
         after = await _after_one_step(sessions.client, sessions.task_queue, store, state)

@@ -12,7 +12,7 @@ import contextlib
 import json
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from perdure import (
     CommandError,
     ContextOverflowError,
     CustomEntry,
+    LoopContext,
+    LoopError,
     Message,
     PerdureError,
     RunCancelledError,
@@ -35,6 +37,7 @@ from perdure import (
     tool,
 )
 from perdure.dev_server import dev_server
+from perdure.loops import OnCrash
 from perdure.names import SESSION_WORKFLOW, STATUS
 from perdure.testing import ScriptedModel, call
 from perdure.worker import build_worker
@@ -72,6 +75,20 @@ async def fail() -> str:
     raise RuntimeError("as asked")
 
 
+class Clock:
+    """A loop of its own."""
+
+    on_crash: OnCrash = "resume"
+
+    async def run(self, context: LoopContext) -> AsyncIterator[Message]:
+        """Strike three times; the second run fails."""
+        for hour in ("one", "two", "three"):
+            yield Message(role="assistant", content=f"It is {hour}.")
+            await asyncio.sleep(0.3)
+        if len(context.messages) > 4:
+            raise LoopError("the spring is broken")
+
+
 def _agent(name: str, *items: Any) -> Agent:
     return Agent(name, model=ScriptedModel(*items), tools=[add, fail, ask, alone], max_turns=4)
 
@@ -106,6 +123,7 @@ AGENTS = [
         [call("ask", what="4"), call("add", a=1, b=2)],
     ),
     _agent("never-stops", *([call("add", a=n, b=n)] for n in range(9))),
+    Agent("loops", model=Clock()),
 ]
 
 
@@ -190,6 +208,8 @@ SCENARIOS: dict[str, tuple[Scenario, str, int]] = {
     "streamed-output-renewed": (streamed_output, "streams", 1),
     "approvals": (approvals, "asks", 160),
     "renewed-while-waiting": (renewed_waiting, "asks", 1),
+    "loops": (failures, "loops", 160),
+    "loops-renewed": (failures, "loops", 1),
     "appends-and-close": (appends_and_close, "works", 160),
 }
 """What is recorded: a scenario, its agent, and the events after which the workflow continues as

@@ -22,6 +22,7 @@ TEMPORAL_SIDE = (
     "perdure.run",
     "perdure.run_events",
     "perdure.session",
+    "perdure.stamps",
     "perdure.wire",
     "perdure.worker",
     "perdure.workflows",
