@@ -80,7 +80,7 @@ def html_page(record: SessionRecord, transcript: Transcript, leaf_id: str) -> It
         yield _link(stretch)
     yield "</ul>\n</nav>\n<main>\n"
     for stretch in stretches:
-        yield from _section(stretch)
+        yield from _section(stretch, leaf_id)
     yield f"</main>\n</div>\n<script>{script}</script>\n</body>\n</html>\n"
 
 
@@ -129,14 +129,14 @@ def _link(stretch: _Stretch) -> str:
     )
 
 
-def _section(stretch: _Stretch) -> Iterator[str]:
+def _section(stretch: _Stretch, leaf_id: str) -> Iterator[str]:
     parent = stretch.parent
     parent_name = f' data-parent="{parent.name}"' if parent else ""
     yield f'<section id="{stretch.name}"{parent_name}>\n'
     if parent is not None:
         yield f"<h2>goes on from {_text(parent.entries[-1].id)}</h2>\n"
     for entry in stretch.entries:
-        yield _article(entry)
+        yield _article(entry, is_leaf=bool(leaf_id) and entry.id == leaf_id)
     if len(stretch.branches) > 1:
         links = ", ".join(
             f'<a href="#{branch.name}">{_text(headline(branch.entries[0])[:60])}</a>'
@@ -146,7 +146,7 @@ def _section(stretch: _Stretch) -> Iterator[str]:
     yield "</section>\n"
 
 
-def _article(entry: Entry) -> str:
+def _article(entry: Entry, *, is_leaf: bool) -> str:
     role = role_of(entry)
     details = [f"<b>{_text(role)}</b>", f"<time>{_text(str(entry.created_at))}</time>"]
     body: list[str] = []
@@ -159,6 +159,8 @@ def _article(entry: Entry) -> str:
     else:
         body = [_pre(plain_json(fields_of(entry)))]
     details.append(_text(entry.id))
+    if is_leaf:
+        details.append("<b>leaf</b>")
     kind = role if role in _CLASSES else "other"
     head = " · ".join(filter(None, details))
     return f'<article class="{kind}">\n<h3>{head}</h3>\n{"".join(body)}</article>\n'

@@ -112,7 +112,7 @@ class _Printer:
             self._day = day
             screen.line(screen.styled(screen.fit(f"── {day} ──"), "dim"))
         role = role_of(entry)
-        details = " · ".join(piece for piece in (*_details(entry), one_line(entry.id)) if piece)
+        details = " · ".join(piece for piece in (one_line(entry.id), *_details(entry)) if piece)
         start = f"{clock} " if clock else ""
         left = screen.columns
         if left is not None and width_of(start + role) > left:

@@ -10,7 +10,7 @@ from perdure.cli.connection import Place, check_store, finish, sessions_of
 from perdure.cli.entry_lines import call_line, plural, result_line, tokens_of
 from perdure.cli.screen import Screen, err, out, safe
 from perdure.codec import encode_entry, loads_json
-from perdure.errors import PerdureError
+from perdure.errors import CommandError, PerdureError
 from perdure.messages import Message
 from perdure.protocol import WhenBusy
 from perdure.run import Run, RunEvent
@@ -45,6 +45,8 @@ async def _run(place: Place, wanted: Wanted) -> None:
     sessions = await sessions_of(place)
     session = await sessions.open(place.session_id, agent=wanted.agent, instance=place.instance)
     await check_store(sessions, place)
+    if wanted.agent is None and (await session.status()).agent is None:
+        raise CommandError("the session has no agent yet; name the one to run with --agent")
     run = await session.run(
         *([] if wanted.text is None else [wanted.text]),
         run_id=wanted.run_id,

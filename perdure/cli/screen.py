@@ -7,8 +7,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TextIO
+
+from perdure.errors import PerdureError
 
 READER_LEFT = 141
 """The exit status when nobody reads the output any more, as the system gives it to others."""
@@ -57,6 +60,27 @@ _PLAIN_SIGNS = str.maketrans(
 )
 
 
+_PIECE = 32_768
+"""Characters or bytes written at a time. Without buffers (PYTHONUNBUFFERED) Python does not notice
+that nobody took the rest of a large piece.
+"""
+
+
+@contextmanager
+def _output() -> Iterator[None]:
+    """End the command when nobody reads what it prints, or it cannot be printed."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise SystemExit(READER_LEFT) from None
+    except OSError as error:
+        raise OutputError(f"cannot print: {error.strerror or error}") from None
+
+
+class OutputError(PerdureError):
+    """What a command prints cannot be written."""
+
+
 class Screen:
     """Where a command prints.
 
@@ -86,29 +110,24 @@ class Screen:
             return
         if not self._has_signs:
             text = text.translate(_PLAIN_SIGNS)
-        try:
-            self._stream.write(text)
-        except BrokenPipeError:
-            raise SystemExit(READER_LEFT) from None
+        with _output():
+            for start in range(0, len(text), _PIECE):
+                self._stream.write(text[start : start + _PIECE])
 
     def write_bytes(self, data: bytes) -> None:
         """Print bytes as they are."""
         binary = getattr(self._stream, "buffer", None)
         if binary is None:
             return
-        try:
-            binary.write(data)
-        except BrokenPipeError:
-            raise SystemExit(READER_LEFT) from None
+        with _output():
+            for start in range(0, len(data), _PIECE):
+                binary.write(data[start : start + _PIECE])
 
     def flush(self) -> None:
         """Hand over what was printed."""
-        if self._stream is None:
-            return
-        try:
-            self._stream.flush()
-        except BrokenPipeError:
-            raise SystemExit(READER_LEFT) from None
+        if self._stream is not None:
+            with _output():
+                self._stream.flush()
 
     def json(self, value: Any) -> None:
         """Print a value as one line of JSON, at once."""

@@ -150,9 +150,11 @@ def branch(
 ) -> None:
     """Go back to an earlier entry. What comes after it stays, as a branch of its own.
 
+    To say something anew, go to the place before it, and run.
+
     \b
     perdure branch user-42 9f2c41
-    perdure branch user-42 9f2c41 --before && perdure run user-42 "I meant order 8."
+    perdure branch user-42 9f2c41 --before
     """
     from perdure.cli.verbs import branch as move_leaf
 

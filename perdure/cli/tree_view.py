@@ -20,6 +20,9 @@ from perdure.tree import TreeNode
 ENDS = 2
 """Entries that are shown at either end of a stretch without branches."""
 
+LEAST_FOLDED = 3
+"""Entries that are folded at least; fewer are shown."""
+
 LARGE = 400
 """Entries from which on a tree is large: its side branches are folded."""
 
@@ -145,7 +148,7 @@ class TreeView:
 
     def _plain_rows(self, entries: list[Entry], depth: int) -> Iterator[_Row]:
         folded = len(entries) - 2 * ENDS
-        if self.all or folded < 2:
+        if self.all or folded < LEAST_FOLDED:
             yield from (_Row(depth, False, entry) for entry in entries)
             return
         yield from (_Row(depth, False, entry) for entry in entries[:ENDS])
