@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,6 +57,8 @@ def verify_sessions(
 
     Raises SessionNotFoundError, StoreError.
     """
+    # The report says what the store would log about torn tails and repeated IDs.
+    logging.getLogger("perdure.stores").setLevel(logging.ERROR)
     return asyncio.run(_verify(list(session_ids), store, repair_tail, as_json))
 
 

@@ -171,7 +171,7 @@ def test_the_store_is_that_of_the_option_then_that_of_the_environment(folder: Pa
 
 
 @pytest.mark.parametrize("arguments", [["tree", "user-42"], ["log", "user-42"]])
-@pytest.mark.parametrize("columns", [20, 40, 200])
+@pytest.mark.parametrize("columns", [20, 100])
 def test_every_line_fits_the_terminal(folder: Path, columns: int, arguments: list[str]) -> None:
     with terminal(*arguments, cwd=folder, columns=columns) as window:
         status, said = window.end()
