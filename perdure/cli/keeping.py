@@ -1,4 +1,4 @@
-"""The commands that look after stored sessions: `verify` and `export`."""
+"""The commands that look after stored sessions: `verify`, `export` and `import`."""
 
 from __future__ import annotations
 
@@ -108,3 +108,34 @@ def export(
     export_session(
         session_id, store=store, format=format.value, leaf=leaf, output=output, as_json=as_json
     )
+
+
+@commands.command("import")
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The log: a file of JSON lines.", show_default=False),
+    ],
+    session_id: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="ID",
+            help="The ID of the new session. Otherwise the one that the log has.",
+            show_default=False,
+        ),
+    ] = None,
+    store: options.Store = None,
+    as_json: options.Json = False,
+) -> None:
+    """Make a session of a log of Claude Code, of pi, or of an export.
+
+    Its tree becomes the session's tree, branches and compactions included. It is written to the
+    store and needs no server.
+
+    \b
+    perdure import ~/.claude/projects/shop/5f1c.jsonl --session shop-1
+    """
+    from perdure.cli.importing import import_log
+
+    import_log(file, session_id=session_id, store=store, as_json=as_json)

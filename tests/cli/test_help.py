@@ -23,8 +23,8 @@ def help_of(name: str) -> str:
 
 def test_all_verbs_are_there() -> None:
     assert {
-        "append", "approve", "branch", "cancel", "close", "compact", "export", "fork", "log",
-        "ls", "run", "status", "tree", "verify",
+        "append", "approve", "branch", "cancel", "close", "compact", "export", "fork",
+        "import", "log", "ls", "run", "status", "tree", "verify",
     } <= set(VERBS)  # fmt: skip
 
 
