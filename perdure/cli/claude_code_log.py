@@ -108,11 +108,9 @@ class _Reader:
     def _add_result(
         self, number: int, entry_id: str, parent_id: str, created_at: str, block: Json
     ) -> str:
-        """Append a result, after those of the same answer that are there."""
+        """Append a result. What hangs from its answer, the next result too, follows it."""
         call_id = str(block.get("tool_use_id") or "")
         answer, name = self._callers.pop(call_id, (None, ""))
-        if answer is not None and parent_id in answer.members:
-            parent_id = answer.last_id
         content = block.get("content")
         given = content if isinstance(content, list) else [text_block(str(content or ""))]
         wire = message(
