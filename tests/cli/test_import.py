@@ -132,6 +132,19 @@ def test_results_of_parallel_calls_follow_their_message(tmp_path: Path, second_p
     assert check_entries(imported.entries, range(1, 6)) == []
 
 
+def test_results_that_come_after_all_calls_follow_one_another(tmp_path: Path) -> None:
+    imported = read(
+        tmp_path,
+        asks("u1", None, "Look twice."),
+        answers("a1", "u1", "m1", calls("t1")),
+        answers("a2", "a1", "m1", calls("t2")),
+        asks("u2", "a1", results("t1", "one")),
+        asks("u3", "a2", results("t2", "two")),
+        answers("a3", "u3", "m2", TEXT),
+    )
+    assert chain(imported.entries)[1:] == [("a1", "u1"), ("u2", "a1"), ("u3", "u2"), ("a3", "u3")]
+
+
 def test_several_results_in_one_line_are_entries_of_their_own(tmp_path: Path) -> None:
     imported = read(
         tmp_path,
