@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from perdure.cli.connection import Place, connect, is_running, remote_of
-from perdure.cli.entry_lines import plain_json, plural, short_number, tokens_of
+from perdure.cli.entry_lines import call_line, plural, short_number, tokens_of
 from perdure.cli.screen import STATE_COLOURS, Screen, one_line, out, width_of
 from perdure.cli.stored import load_from, opened
 from perdure.errors import PerdureError, ServerError
@@ -123,9 +123,7 @@ def _rows(told: dict[str, Any]) -> list[tuple[str, str, str]]:
     if told["waiting"]:
         waiting = ", ".join(one_line(command["verb"]) for command in told["queue"][:5])
         rows.append(("waiting", f"{told['waiting']}: {waiting}", "yellow"))
-    rows += [
-        ("approval", one_line(plain_json(call)), "yellow") for call in told.get("approvals") or ()
-    ]
+    rows += [("approval", _approval(call), "yellow") for call in told.get("approvals") or ()]
     rows.append(("leaf", one_line(told["leaf_id"]) or "-", "bold"))
     if told["entries"] is not None:
         size = plural(told["entries"], "entry", "entries")
@@ -140,6 +138,11 @@ def _rows(told: dict[str, Any]) -> list[tuple[str, str, str]]:
         error = told["last_error"]
         rows.append(("error", f"{one_line(error['type'])}: {one_line(error['message'])}", "red"))
     return rows
+
+
+def _approval(call: dict[str, Any]) -> str:
+    asked = call_line(call.get("tool_name", ""), call.get("arguments"))
+    return f"{one_line(call.get('tool_call_id', ''))}: {asked}"
 
 
 def _usage(told: dict[str, Any]) -> str:

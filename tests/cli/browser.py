@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,9 +32,19 @@ class Browser:
         _call(f"{self._url}/element/{found[_ELEMENT]}/click", {})
 
     def shown(self) -> str:
-        """The text that a person sees in the page's main part."""
-        told: str = self.run("return document.querySelector('main').innerText")
+        """The text of the branch that is shown; also what is further down than the window goes."""
+        told: str = self.run(
+            "const shown = document.querySelectorAll('section:not(.off)');"
+            "return [...shown].map((section) => section.textContent).join('')"
+        )
         return told
+
+    def wait_for(self, text: str) -> str:
+        """All that is shown, as soon as the text is; a page answers a click in its own time."""
+        deadline = time.monotonic() + 60
+        while text not in (shown := self.shown()):
+            assert time.monotonic() < deadline, f"{text!r} is not shown, but {shown!r}"
+        return shown
 
     def run(self, script: str) -> Any:
         """What a script gives."""

@@ -126,17 +126,13 @@ def test_a_text_comes_from_standard_input(served: Served) -> None:
     assert (ended.returncode, ended.stdout) == (0, "You said 'from a pipe'\n")
 
 
-def test_a_session_is_steered_through_all_its_verbs(served: Served) -> None:
-    served.printed("run", "v1", "Where is order 7?", "--agent", "support")
-    first, *_, answered = ids(served, "v1")
-
-    assert shape(served.printed("append", "v1", "I moved.", "--json")) == {
+def test_what_is_appended_is_told_as_it_was_stored(served: Served) -> None:
+    assert shape(served.printed("append", "p1", "I moved.", "--json")) == {
         "session_id": "*",
         "entries": [
             {
                 "type": "message",
                 "id": "*",
-                "parent_id": "*",
                 "created_at": "*",
                 "message": {
                     "role": "user",
@@ -145,34 +141,43 @@ def test_a_session_is_steered_through_all_its_verbs(served: Served) -> None:
             }
         ],
     }
-    note = served.printed("append", "v1", "--entry", '{"type":"custom","kind":"note","body":"VIP"}')
-    assert ids(served, "v1")[-1] == note.strip()
+    note = served.printed("append", "p1", "--entry", '{"type":"custom","kind":"note","body":"VIP"}')
+    assert ids(served, "p1")[-1] == note.strip()
+
+
+def test_the_leaf_goes_back_and_a_fork_goes_elsewhere(served: Served) -> None:
+    served.printed("append", "b1", "One.", "Two.", "Three.")
+    first, second, _ = ids(served, "b1")
 
     # The beginning of an ID is enough.
-    told = json.loads(served.printed("branch", "v1", answered[:8], "--json"))
-    assert told == {"session_id": "v1", "leaf_id": answered}
+    told = json.loads(served.printed("branch", "b1", second[:8], "--json"))
+    assert told == {"session_id": "b1", "leaf_id": second}
 
-    told = json.loads(served.printed("fork", "v1", "v1/what-if", "--json"))
-    assert told == {"session_id": "v1/what-if", "parent_id": "v1", "leaf_id": told["leaf_id"]}
-    assert "⑂ forked to v1/what-if\n" in served.printed("tree", "v1")
-    assert served.perdure("fork", "v1", "v1/what-if")[0] == 1
+    told = json.loads(served.printed("fork", "b1", "b1/what-if", "--json"))
+    assert told == {"session_id": "b1/what-if", "parent_id": "b1", "leaf_id": told["leaf_id"]}
+    assert "⑂ forked to b1/what-if\n" in served.printed("tree", "b1")
+    assert served.perdure("fork", "b1", "b1/what-if")[0] == 1
 
-    assert served.printed("compact", "v1") == "summary: They talked about order 7.\n"
-    assert json.loads(served.printed("compact", "v1", "--json")) == {
-        "session_id": "v1",
+    told = json.loads(served.printed("branch", "b1", first, "--before", "--json"))
+    assert told == {"session_id": "b1", "leaf_id": ""}
+
+
+def test_a_conversation_is_compacted_once(served: Served) -> None:
+    served.printed("append", "k1", "Where is order 7?", "--agent", "support")
+    assert served.printed("compact", "k1") == "summary: They talked about order 7.\n"
+    assert json.loads(served.printed("compact", "k1", "--json")) == {
+        "session_id": "k1",
         "entry": None,
     }
 
-    told = json.loads(served.printed("branch", "v1", first, "--before", "--json"))
-    assert told == {"session_id": "v1", "leaf_id": ""}
 
-    closed = {"session_id": "v1", "was_running": True}
-    assert json.loads(served.printed("close", "v1", "--json")) == closed
-    assert json.loads(served.printed("close", "v1", "--json")) == closed | {"was_running": False}
-    assert json.loads(served.printed("status", "v1", "--json"))["state"] == "closed"
-    assert served.printed("run", "v1", "Back again.", "--agent", "support") == (
-        "You said 'Back again.'\n"
-    )
+def test_a_session_that_was_closed_goes_on_with_its_next_run(served: Served) -> None:
+    served.printed("append", "e1", "Hello.")
+    closed = {"session_id": "e1", "was_running": True}
+    assert json.loads(served.printed("close", "e1", "--json")) == closed
+    assert json.loads(served.printed("close", "e1", "--json")) == closed | {"was_running": False}
+    assert json.loads(served.printed("status", "e1", "--json"))["state"] == "closed"
+    assert served.printed("run", "e1", "Back.", "--agent", "support") == "You said 'Back.'\n"
 
 
 def test_a_run_is_left_alone_watched_and_cancelled(served: Served) -> None:
@@ -274,14 +279,13 @@ def test_live_and_stored_sessions_are_listed_and_filtered(served: Served) -> Non
         "started_at": "*",
         "error": None,
     }
-    for columns in (20, 60):
-        with terminal(
-            "ls", "l/", cwd=served.folder, columns=columns, TEMPORAL_ADDRESS=served.address
-        ) as window:
-            status, said = window.end()
-        assert status == 0
-        assert max(map(width_of, plain(said).splitlines())) <= columns
-        assert "l/1" in said
+    with terminal(
+        "ls", "l/", cwd=served.folder, columns=20, TEMPORAL_ADDRESS=served.address
+    ) as window:
+        status, said = window.end()
+    assert status == 0
+    assert max(map(width_of, plain(said).splitlines())) <= 20
+    assert "l/1" in said
 
 
 # ── what goes wrong ────────────────────────────────────────────────────────────────────────────
