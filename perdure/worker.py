@@ -19,10 +19,9 @@ from perdure.client import connect_client
 from perdure.errors import AgentError, ServerError
 from perdure.lifecycle import Publisher
 from perdure.plugin import PerdurePlugin
-from perdure.stores import open_store
+from perdure.stores import DEFAULT_STORE, open_store
 from perdure.stores.contract import Store
 
-DEFAULT_STORE = "files:./sessions"
 GRACE = timedelta(seconds=30)
 """How long activities may go on after the worker was told to stop."""
 

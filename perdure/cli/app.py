@@ -12,13 +12,13 @@ from typing import Annotated
 
 import typer
 
+from perdure.cli import approving, keeping, reading, steering, watching
 from perdure.cli.failures import DEBUG_VARIABLE
 
 app = typer.Typer(
     name="perdure",
     help="Agent sessions that outlive their process: an append-only log, run by Temporal.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -126,3 +126,7 @@ def demo(
     from perdure.cli.demo import show_demo
 
     raise typer.Exit(show_demo(folder, model=model, keep=keep, as_json=as_json))
+
+
+for group in (steering, approving, watching, reading, keeping):
+    app.add_typer(group.commands)

@@ -12,8 +12,8 @@ from perdure import names
 from perdure.agent_loading import load_agents
 from perdure.cli.failures import INTERRUPTED
 from perdure.errors import AgentError
-from perdure.stores import open_store
-from perdure.worker import DEFAULT_STORE, serve
+from perdure.stores import DEFAULT_STORE, open_store
+from perdure.worker import serve
 
 
 def serve_agents(agents: Sequence[str], *, store: str | None, task_queue: str | None) -> int:

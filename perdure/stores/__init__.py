@@ -9,7 +9,10 @@ from perdure.stores.contract import Store
 from perdure.stores.files import FileStore
 from perdure.stores.memory import MemoryStore
 
-__all__ = ["FileStore", "MemoryStore", "Store", "open_store"]
+__all__ = ["DEFAULT_STORE", "FileStore", "MemoryStore", "Store", "open_store"]
+
+DEFAULT_STORE = "files:./sessions"
+"""Where the command line keeps sessions, unless it is told otherwise."""
 
 _ACCEPTED = "name a store as files:DIR or memory:"
 

@@ -38,6 +38,16 @@ def log_file_name(session_id: str) -> str:
     return stem + LOG_SUFFIX
 
 
+def session_id_of_log(file_name: str) -> str | None:
+    """Return the session ID that the file is named for; None for what no session is named."""
+    stem = file_name.removesuffix(LOG_SUFFIX)
+    session_id = stem if _is_plain(stem) else unquote(stem)
+    try:
+        return session_id if log_file_name(session_id) == file_name else None
+    except InvalidSessionIdError:
+        return None
+
+
 def _is_plain(session_id: str) -> bool:
     return (
         "/" not in session_id

@@ -11,7 +11,7 @@ from perdure.codec import encode_record
 from perdure.entries import Entry, SessionRecord
 from perdure.errors import StoreError
 from perdure.stores.file_errors import explained
-from perdure.stores.file_names import log_file_name
+from perdure.stores.file_names import LOG_SUFFIX, log_file_name, session_id_of_log
 from perdure.stores.lanes import Lanes
 from perdure.stores.lines import new_record, storable_lines
 from perdure.stores.log_cache import LogCache
@@ -95,6 +95,32 @@ class FileStore:
         """
         log = self._log(session_id)
         await self._writers.run(log.path, partial(_append, log, tuple(entries)))
+
+    async def list_sessions(self, *, prefix: str = "") -> list[str]:
+        """Return the IDs of the sessions that start so, in order.
+
+        They are read from the names in the folder; no log is opened. One that is being created at
+        this moment, or is damaged, is among them.
+
+        Raises:
+            StoreError: the folder cannot be read.
+        """
+        return await self._readers.run(self._folder, partial(self._list, prefix))
+
+    def _list(self, prefix: str) -> list[str]:
+        suffix = LOG_SUFFIX.encode()
+        with explained("", self._folder, creating=True):
+            try:
+                with os.scandir(self._folder) as files:
+                    names = [
+                        file.name.decode(errors="surrogateescape")
+                        for file in files
+                        if file.name.endswith(suffix) and file.is_file(follow_symlinks=False)
+                    ]
+            except FileNotFoundError:
+                return []  # The first session makes the folder.
+        session_ids = [session_id for name in names if (session_id := session_id_of_log(name))]
+        return sorted(known for known in session_ids if known.startswith(prefix))
 
     def _log(self, session_id: str) -> SessionLog:
         # Bytes, so that a name does not depend on the locale of the process.

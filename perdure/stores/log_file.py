@@ -129,7 +129,7 @@ class LogReader:
 
     def _record_without_line_end(self, data: bytes, line_count: int) -> SessionRecord:
         line = data if line_count else data.removeprefix(BYTE_ORDER_MARK)
-        if not _is_whole(line):
+        if not is_whole(line):
             raise NoRecordError
         return self._record(line, line_count + 1)
 
@@ -145,7 +145,7 @@ class LogReader:
     def _judge(self, data: bytes, line_count: int) -> Tail:
         if not data.strip(BLANK):
             return Tail(data)
-        if _is_whole(data):
+        if is_whole(data):
             return Tail(data, entry=self._decode([data], line_count)[0])
         return Tail(data, is_torn=True)
 
@@ -178,7 +178,7 @@ class _Blocks:
         return block
 
 
-def _is_whole(line: bytes) -> bool:
+def is_whole(line: bytes) -> bool:
     """Whether this is a JSON object from brace to brace: no piece of one is."""
     try:
         return isinstance(loads_json(line), dict)

@@ -59,6 +59,11 @@ class MemoryStore:
             for entry_id, line in lines.items():
                 log.setdefault(entry_id, line.data)
 
+    async def list_sessions(self, *, prefix: str = "") -> list[str]:
+        """Return the IDs of the sessions that start so, in order."""
+        with self._lock:
+            return sorted(known for known in self._records if known.startswith(prefix))
+
     def _log(self, session_id: str) -> dict[str, bytes]:
         log = self._logs.get(check_session_id(session_id))
         if log is None:

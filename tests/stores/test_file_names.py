@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perdure.errors import InvalidSessionIdError
 from perdure.stores import FileStore
-from perdure.stores.file_names import log_file_name
+from perdure.stores.file_names import log_file_name, session_id_of_log
 from tests.stores.logs import ids, note
 
 any_id = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=40)
@@ -54,6 +54,18 @@ def test_a_file_name_is_one_name_in_the_folder(session_id: str) -> None:
     assert Path("/a/root", name).resolve().parent == Path("/a/root")
     assert name.endswith(".jsonl")
     assert len(name.encode()) <= 255
+
+
+@given(st.one_of(any_id, tricky_id))
+def test_a_file_name_tells_its_id(session_id: str) -> None:
+    assert session_id_of_log(log_file_name(session_id)) == session_id
+
+
+@pytest.mark.parametrize(
+    "name", ["user-42", "a%2fb.jsonl", "user%2D42.jsonl", ".jsonl", "%0A.jsonl", "a\nb.jsonl"]
+)
+def test_a_file_that_no_id_names_has_none(name: str) -> None:
+    assert session_id_of_log(name) is None
 
 
 def test_an_id_too_long_for_a_file_name_is_refused_with_both_lengths() -> None:

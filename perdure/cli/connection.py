@@ -1,0 +1,126 @@
+"""How commands reach the workflow of a session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from perdure import names
+from perdure.cli.failures import INTERRUPTED
+from perdure.cli.screen import err
+from perdure.cli.stored import opened, record_of
+from perdure.client import Sessions, connect_client
+from perdure.errors import CommandError, ServerError, SessionNotFoundError
+from perdure.remote import RemoteSession
+from perdure.session import Session
+from perdure.session_id import workflow_id
+
+CONNECT_TIMEOUT = 10.0
+"""Seconds that a command waits for a server to answer."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The session that a command line means, and where it is."""
+
+    session_id: str
+    instance: str = ""
+    store: str | None = None
+    task_queue: str | None = None
+
+    @property
+    def workflow_id(self) -> str:
+        """The ID of its workflow. Raises InvalidSessionIdError."""
+        return workflow_id(self.session_id, self.instance)
+
+
+async def connect() -> Client:
+    """A client, as the SDK's environment configuration says. Raises ServerError when no server
+    answers within ten seconds.
+    """
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            return await connect_client()
+    except TimeoutError:
+        raise ServerError(
+            f"no Temporal server answered within {CONNECT_TIMEOUT:g} seconds; set TEMPORAL_ADDRESS"
+        ) from None
+
+
+async def sessions_of(place: Place) -> Sessions:
+    """The sessions of that store on that task queue. Raises StoreError and ServerError."""
+    store = opened(place.store)
+    return Sessions(await connect(), store, task_queue=task_queue_of(place))
+
+
+def task_queue_of(place: Place) -> str:
+    """The task queue that the command line names, or the environment."""
+    return place.task_queue or os.environ.get("PERDURE_TASK_QUEUE") or names.TASK_QUEUE
+
+
+async def existing(sessions: Sessions, place: Place) -> Session:
+    """A session that somebody created, open. A slip in its ID creates none.
+
+    Raises SessionNotFoundError for one that neither runs nor is stored, ServerError.
+    """
+    if not await is_running(sessions.client, place):
+        await record_of(sessions.store, place.session_id)
+    return await sessions.open(place.session_id, instance=place.instance)
+
+
+async def running(sessions: Sessions, place: Place) -> Session:
+    """A session whose workflow runs, open. Raises CommandError when it does not, ServerError."""
+    if not await is_running(sessions.client, place):
+        await record_of(sessions.store, place.session_id)
+        raise CommandError(
+            f"session {place.session_id!r} does not run, so there is nothing to do for it"
+        )
+    return await sessions.open(place.session_id, instance=place.instance)
+
+
+async def is_running(client: Client, place: Place) -> bool:
+    """Whether the session has a workflow that runs. Raises ServerError."""
+    try:
+        described = await client.get_workflow_handle(place.workflow_id).describe()
+    except RPCError as error:
+        if error.status == RPCStatusCode.NOT_FOUND and "amespace" not in error.message:
+            return False
+        raise ServerError(f"the Temporal server refused: {error.message}") from None
+    return described.status == WorkflowExecutionStatus.RUNNING
+
+
+async def check_store(sessions: Sessions, place: Place) -> None:
+    """Make sure that this store is the one that the session's worker has.
+
+    Raises SessionNotFoundError: it knows nothing of a session that is open.
+    """
+    try:
+        await record_of(sessions.store, place.session_id)
+    except SessionNotFoundError:
+        raise CommandError(
+            f"session {place.session_id!r} is open, but not in {sessions.store!r}; "
+            "name the store of its worker with --store or PERDURE_STORE"
+        ) from None
+
+
+def remote_of(client: Client, place: Place) -> RemoteSession:
+    """The session's workflow, without opening it."""
+    return RemoteSession(client, place.workflow_id, task_queue_of(place))
+
+
+def finish(work: Coroutine[Any, Any, T], *, when_interrupted: str) -> T:
+    """Do the work; at Ctrl-C say what goes on without us, and end the command."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        screen = err()
+        screen.line(screen.styled(f"perdure: {when_interrupted}", "dim"))
+        raise SystemExit(INTERRUPTED) from None

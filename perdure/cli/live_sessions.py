@@ -1,0 +1,77 @@
+"""The sessions that run, as Temporal and their workers tell it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from temporalio.client import Client, WorkflowExecution
+from temporalio.service import RPCError
+
+from perdure import names
+from perdure.cli.connection import connect
+from perdure.cli.listing import Filters, Listed
+from perdure.errors import InvalidSessionIdError, PerdureError, ServerError
+from perdure.remote import RemoteSession
+from perdure.session_id import WORKFLOW_ID_PREFIX, session_id_of
+
+ANSWER_TIMEOUT = 5.0
+"""Seconds that a worker may take to tell how a session stands."""
+
+_AT_ONCE = 16
+
+
+async def live_sessions(filters: Filters) -> list[Listed]:
+    """The sessions with a workflow that runs, in the order of their IDs. Raises ServerError."""
+    client = await connect()
+    found: list[Listed] = []
+    query = f"WorkflowType = '{names.SESSION_WORKFLOW}' AND ExecutionStatus = 'Running'"
+    try:
+        async for execution in client.list_workflows(query):
+            listed = _listed(execution)
+            if listed is not None and listed.session_id.startswith(filters.prefix):
+                found.append(listed)
+    except RPCError as error:
+        raise ServerError(f"the Temporal server refused: {error.message}") from None
+    found.sort(key=lambda listed: (listed.session_id, listed.instance))
+    # Each is asked, which brings it into the memory of a worker: no more than are shown, unless
+    # a filter needs to know.
+    asked = found if filters.state or filters.agent else found[: filters.limit + 1]
+    at_once = asyncio.Semaphore(_AT_ONCE)
+    told = await asyncio.gather(*(_asked(client, listed, at_once) for listed in asked))
+    return [*told, *found[len(asked) :]]
+
+
+def _listed(execution: WorkflowExecution) -> Listed | None:
+    try:
+        session_id = session_id_of(execution.id)
+    except InvalidSessionIdError:
+        return None
+    _, _, instance = execution.id.removeprefix(WORKFLOW_ID_PREFIX).partition("@")
+    return Listed(
+        session_id,
+        instance=instance,
+        state="unknown",
+        started_at=execution.start_time,
+        workflow_id=execution.id,
+    )
+
+
+async def _asked(client: Client, listed: Listed, at_once: asyncio.Semaphore) -> Listed:
+    remote = RemoteSession(client, listed.workflow_id, names.TASK_QUEUE)
+    async with at_once:
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT):
+                status = await remote.status()
+        except (TimeoutError, PerdureError):
+            return listed
+    usage = status.usage
+    return replace(
+        listed,
+        state=status.state,
+        agent=status.agent,
+        runs=status.runs,
+        turns=status.turns,
+        tokens=usage.input + usage.cache_read + usage.cache_write + usage.output,
+        error=None if status.last_error is None else status.last_error.message,
+    )

@@ -1,0 +1,284 @@
+"""The commands that change a session: `run`, `append`, `branch`, `fork`, `compact`, `cancel`,
+`close`.
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perdure.cli import options
+
+if TYPE_CHECKING:
+    from perdure.cli.connection import Place
+
+commands = typer.Typer()
+
+
+class Busy(StrEnum):
+    """What a run does when the session is busy."""
+
+    QUEUE = "queue"
+    REJECT = "reject"
+    STEER = "steer"
+
+
+@commands.command()
+def run(
+    session_id: options.SessionId,
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TEXT]",
+            help="What to say; - reads it from standard input. Without it the session continues "
+            "from its leaf.",
+            show_default=False,
+        ),
+    ] = None,
+    agent: options.Agent = None,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait/--no-wait", help="Wait for the end, or print the run's ID and leave."),
+    ] = True,
+    run_id: Annotated[
+        str | None,
+        typer.Option(
+            "--run-id",
+            metavar="ID",
+            help="An ID of your own for the run: sent twice, it runs once.",
+            show_default=False,
+        ),
+    ] = None,
+    when_busy: Annotated[
+        Busy,
+        typer.Option(
+            help="While the session is busy, wait for a turn, be refused, or join the run in "
+            "progress.",
+        ),
+    ] = Busy.QUEUE,
+    store: options.Store = None,
+    task_queue: options.TaskQueue = None,
+    instance: options.Instance = "",
+    as_json: options.Json = False,
+) -> None:
+    """Say something to a session, and see what its agent does.
+
+    The session is created when it is not there. The answer goes to standard output; tools and
+    tokens go to standard error. Ctrl-C leaves, and the run goes on.
+
+    \b
+    perdure run user-42 "Where is order 7?" --agent support
+    cat report.txt | perdure run user-42 -
+    perdure run user-42 "Look again." --json | jq .type
+    """
+    from perdure.cli.run import Wanted, run_session
+
+    wanted = Wanted(_given(text), agent, run_id, when_busy.value, wait, as_json)
+    run_session(_place(session_id, instance, store, task_queue), wanted)
+
+
+@commands.command()
+def append(
+    session_id: options.SessionId,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TEXT…]",
+            help="What a person says, an entry each; - reads it from standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    entries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--entry",
+            metavar="JSON",
+            help="An entry as in a log, without id, parent_id and created_at. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    meta: Annotated[
+        bool, typer.Option("--meta", help="The model sees the texts, the transcript does not.")
+    ] = False,
+    agent: options.Agent = None,
+    store: options.Store = None,
+    task_queue: options.TaskQueue = None,
+    instance: options.Instance = "",
+    as_json: options.Json = False,
+) -> None:
+    """Record entries without running the agent; print their IDs.
+
+    \b
+    perdure append user-42 "By the way, I moved to Ghent."
+    perdure append user-42 --entry '{"type":"custom","kind":"note","body":"VIP"}'
+    """
+    from perdure.cli.verbs import append as append_entries
+    from perdure.cli.verbs import read_entries
+
+    if not texts and not entries:
+        raise typer.BadParameter("nothing to append; give a TEXT, or an entry with --entry")
+    said = [given for text in texts or [] if (given := _given(text)) is not None]
+    append_entries(
+        _place(session_id, instance, store, task_queue),
+        read_entries(said, entries or [], meta=meta),
+        agent=agent,
+        as_json=as_json,
+    )
+
+
+@commands.command()
+def branch(
+    session_id: options.SessionId,
+    entry: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENTRY",
+            help="The entry to go back to, or the beginning of its ID; `perdure tree` has them.",
+            show_default=False,
+        ),
+    ],
+    before: Annotated[
+        bool, typer.Option("--before", help="Go to the place before the entry, to say it anew.")
+    ] = False,
+    store: options.Store = None,
+    task_queue: options.TaskQueue = None,
+    instance: options.Instance = "",
+    as_json: options.Json = False,
+) -> None:
+    """Go back to an earlier entry. What comes after it stays, as a branch of its own.
+
+    To say something anew, go to the place before it, and run.
+
+    \b
+    perdure branch user-42 9f2c41
+    perdure branch user-42 9f2c41 --before
+    """
+    from perdure.cli.verbs import branch as move_leaf
+
+    move_leaf(
+        _place(session_id, instance, store, task_queue), entry, before=before, as_json=as_json
+    )
+
+
+@commands.command()
+def fork(
+    session_id: options.SessionId,
+    new_id: Annotated[
+        str,
+        typer.Argument(metavar="NEW_ID", help="The ID of the new session.", show_default=False),
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="ENTRY",
+            help="Copy the path to this entry. Otherwise the one to the leaf.",
+            show_default=False,
+        ),
+    ] = None,
+    store: options.Store = None,
+    task_queue: options.TaskQueue = None,
+    instance: options.Instance = "",
+    as_json: options.Json = False,
+) -> None:
+    """Copy the conversation into a new session, which then goes its own way.
+
+    \b
+    perdure fork user-42 user-42/what-if
+    perdure fork user-42 user-42-b --at 9f2c41
+    """
+    from perdure.cli.verbs import fork as make_child
+
+    make_child(_place(session_id, instance, store, task_queue), new_id, at=at, as_json=as_json)
+
+
+@commands.command()
+def compact(
+    session_id: options.SessionId,
+    keep_turns: Annotated[
+        int, typer.Option("--keep-turns", metavar="N", min=0, help="Keep the last N turns as is.")
+    ] = 0,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            metavar="TEXT",
+            help="What to ask the model for, in place of perdure's own words.",
+            show_default=False,
+        ),
+    ] = None,
+    store: options.Store = None,
+    task_queue: options.TaskQueue = None,
+    instance: options.Instance = "",
+    as_json: options.Json = False,
+) -> None:
+    """Have the agent's model summarize the conversation. Nothing is deleted.
+
+    \b
+    perdure compact user-42 --keep-turns 2
+    """
+    from perdure.cli.verbs import compact as summarize
+
+    place = _place(session_id, instance, store, task_queue)
+    summarize(place, keep_turns=keep_turns, prompt=prompt, as_json=as_json)
+
+
+@commands.command()
+def cancel(
+    session_id: options.SessionId,
+    run_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="The ID of the run, also of one that waits. Otherwise the one in progress.",
+            show_default=False,
+        ),
+    ] = None,
+    store: options.Store = None,
+    task_queue: options.TaskQueue = None,
+    instance: options.Instance = "",
+    as_json: options.Json = False,
+) -> None:
+    """Stop a run, or take it from the queue. The session is then ready for the next.
+
+    \b
+    perdure cancel user-42
+    """
+    from perdure.cli.verbs import cancel as stop
+
+    stop(_place(session_id, instance, store, task_queue), run_id, as_json=as_json)
+
+
+@commands.command()
+def close(
+    session_id: options.SessionId,
+    store: options.Store = None,
+    task_queue: options.TaskQueue = None,
+    instance: options.Instance = "",
+    as_json: options.Json = False,
+) -> None:
+    """End the session's workflow, after what waits. The store keeps it, the next run resumes it.
+
+    \b
+    perdure close user-42
+    """
+    from perdure.cli.verbs import close as end
+
+    end(_place(session_id, instance, store, task_queue), as_json=as_json)
+
+
+def _place(session_id: str, instance: str, store: str | None, task_queue: str | None) -> Place:
+    from perdure.cli.connection import Place
+
+    return Place(session_id, instance, store, task_queue)
+
+
+def _given(text: str | None) -> str | None:
+    if text != "-":
+        return text
+    if sys.stdin is None:
+        raise typer.BadParameter("standard input is closed; there is nothing to read from it")
+    return sys.stdin.read().removesuffix("\n")
