@@ -51,7 +51,7 @@ class SummaryActivities:
             return Summary()
         prompt = request.prompt or DEFAULT_PROMPT
         try:
-            answer = await _in_one(model, agent, cut.messages, prompt)
+            answer = await _in_one(model, agent, cut.messages, prompt, request.session_id)
         except ContextOverflowError:
             answer = await _in_parts(model, as_text(cut.messages), prompt)
         return Summary(
@@ -63,7 +63,7 @@ class SummaryActivities:
 
 
 async def _in_one(
-    model: LanguageModel, agent: Agent, messages: list[Message], prompt: str
+    model: LanguageModel, agent: Agent, messages: list[Message], prompt: str, cache_key: str
 ) -> Message:
     # The same instructions and tools as in the conversation, so that its prefix stays what the
     # provider has cached.
@@ -71,6 +71,7 @@ async def _in_one(
         messages=[*messages, Message(role="user", content=prompt)],
         instructions=agent.instructions,
         tools=agent.tool_specs,
+        cache_key=cache_key,
     )
     return await _summary(model, request)
 

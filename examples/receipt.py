@@ -22,7 +22,7 @@ class Receipt(BaseModel):
 
 agent = Agent(
     "reader",
-    model=os.environ.get("RECEIPT_MODEL", "anthropic:claude-sonnet-4-5"),
+    model=os.environ.get("RECEIPT_MODEL", "anthropic:claude-sonnet-5-5"),
     instructions="You read receipts.",
 )
 

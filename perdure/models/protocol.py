@@ -28,10 +28,9 @@ class ModelRequest:
     """One call: the conversation so far, as the model view gives it, and what goes with it.
 
     Calls of one conversation have the same `cache_key`: a provider that is told it finds what it
-    has cached of the conversation.
-
-    With `output_schema` the text of the answer is to be JSON that fits this JSON schema. A model
-    that cannot be told so by other means adds `output_instruction` to its instructions.
+    has cached of the conversation. With `output_schema` the text of the answer is to be JSON that
+    fits this JSON schema; a model that cannot be told so by other means adds `output_instruction`
+    to its instructions.
     """
 
     messages: Sequence[Message]

@@ -96,12 +96,11 @@ class PydanticAIModel:
         model's code is raised as it is.
         """
         try:
-            reader = self._reader()
-            request = instructed(request, reader.profile, reader.api, has_tools=bool(request.tools))
+            request = self._instructed(request)
             parameters = with_output(
                 request_parameters(request, self.native_tools), request.output_schema
             )
-            messages = self._messages(request, parameters, reader)
+            messages = self._messages(request, parameters)
             settings = call_settings(self.model, request.cache_key)
             async with self._shared.in_use():
                 response = await self._response(messages, parameters, settings, on_delta)
@@ -118,10 +117,15 @@ class PydanticAIModel:
             raise failure from error
         return _as_read_back(with_unique_ids(answer, request.messages))
 
+    def _instructed(self, request: ModelRequest) -> ModelRequest:
+        reader = self._reader()
+        has_tools = bool(request.tools or self.native_tools)
+        return instructed(request, reader.profile, reader.api, has_tools=has_tools)
+
     def _messages(
-        self, request: ModelRequest, parameters: ModelRequestParameters, reader: Reader
+        self, request: ModelRequest, parameters: ModelRequestParameters
     ) -> list[ModelMessage]:
-        messages = model_messages(request, reader)
+        messages = model_messages(request, self._reader())
         if not messages:
             raise ModelError("the conversation is empty: there is nothing to send to the model")
         return self.model.prepare_messages(messages, parameters)
