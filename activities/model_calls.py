@@ -11,7 +11,8 @@ from perdure.activities.agents import AgentRegistry, model_of
 from perdure.activities.asking import ask
 from perdure.activities.failures import as_failure
 from perdure.activities.heartbeats import Heart
-from perdure.agent import Agent
+from perdure.activities.sub_agents import child_id
+from perdure.activities.toolboxes import Toolbox, Toolboxes
 from perdure.codec import dumps_json, entry_from_json
 from perdure.entries import MessageEntry
 from perdure.errors import ModelError, PerdureError
@@ -25,14 +26,18 @@ from perdure.protocol import (
     ModelReply,
     PlannedCall,
 )
+from perdure.sub_agents import SubAgent
 from perdure.transcript_cache import Transcripts
 
 
 class ModelActivities:
     """Calls an agent's model with the conversation up to a leaf, which it reads from the store."""
 
-    def __init__(self, agents: AgentRegistry, transcripts: Transcripts, heart: Heart) -> None:
+    def __init__(
+        self, agents: AgentRegistry, toolboxes: Toolboxes, transcripts: Transcripts, heart: Heart
+    ) -> None:
         self._agents = agents
+        self._toolboxes = toolboxes
         self._transcripts = transcripts
         self._heart = heart
 
@@ -60,12 +65,13 @@ class ModelActivities:
             request.leaf_id, ephemeral=[_ephemeral(entry) for entry in request.ephemeral]
         )
         model = model_of(agent)
+        toolbox = await self._toolboxes.of_run(agent, request.tools)
         message = await ask(
             model,
             ModelRequest(
                 messages=messages,
                 instructions=agent.instructions,
-                tools=agent.tool_specs,
+                tools=toolbox.specs,
                 cache_key=request.session_id,
             ),
             heard.add if request.stream else None,
@@ -80,7 +86,10 @@ class ModelActivities:
             )
         return ModelReply(
             message=message.to_wire(),
-            calls=[_planned(agent, call) for call in message.tool_calls],
+            calls=[
+                _planned(toolbox, request, call, place)
+                for place, call in enumerate(message.tool_calls)
+            ],
         )
 
 
@@ -101,14 +110,17 @@ class PartialText:
         return message.model_dump(mode="json", by_alias=True)
 
 
-def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:
-    tool = agent.tool(call.name)
+def _planned(toolbox: Toolbox, request: CallModel, call: ToolCallBlock, place: int) -> PlannedCall:
+    tool = toolbox.find(call.name)
+    is_sub_agent = isinstance(tool, SubAgent)
     return PlannedCall(
         id=call.id,
         name=call.name,
         arguments=call.arguments,
         idempotent=tool is not None and tool.idempotent,
         timeout=tool.timeout if tool is not None else None,
+        sub_agent=tool.agent_name if isinstance(tool, SubAgent) else "",
+        child_id=child_id(request, call.name, call.id, place) if is_sub_agent else "",
     )
 
 

@@ -9,6 +9,7 @@ from perdure.activities.agents import AgentRegistry, model_of
 from perdure.activities.asking import ask
 from perdure.activities.failures import as_failure
 from perdure.activities.heartbeats import Heart
+from perdure.activities.toolboxes import Toolboxes
 from perdure.compaction import DEFAULT_PROMPT, find_cut
 from perdure.errors import ModelError, PerdureError
 from perdure.messages import Message
@@ -20,8 +21,11 @@ from perdure.transcript_cache import Transcripts
 class SummaryActivities:
     """Summarizes a path. Nothing is stored here."""
 
-    def __init__(self, agents: AgentRegistry, transcripts: Transcripts, heart: Heart) -> None:
+    def __init__(
+        self, agents: AgentRegistry, toolboxes: Toolboxes, transcripts: Transcripts, heart: Heart
+    ) -> None:
         self._agents = agents
+        self._toolboxes = toolboxes
         self._transcripts = transcripts
         self._heart = heart
 
@@ -49,7 +53,7 @@ class SummaryActivities:
             ModelRequest(
                 messages=[*cut.messages, prompt],
                 instructions=agent.instructions,
-                tools=agent.tool_specs,
+                tools=self._toolboxes.latest(agent).specs,
             ),
         )
         if not answer.text.strip():

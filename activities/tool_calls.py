@@ -12,9 +12,15 @@ from perdure import names
 from perdure.activities.agents import AgentRegistry
 from perdure.activities.failures import as_failure
 from perdure.activities.heartbeats import Heart
-from perdure.agent import Agent
+from perdure.activities.toolboxes import Toolbox, Toolboxes
 from perdure.codec import dumps_json
-from perdure.errors import EntryError, PerdureError, ToolArgumentsError
+from perdure.errors import (
+    EntryError,
+    McpServerError,
+    PerdureError,
+    ToolArgumentsError,
+    ToolCallError,
+)
 from perdure.messages import ContentBlock, Message, TextBlock
 from perdure.protocol import MAX_RESULT_BYTES, PlannedCall, RunTool, ToolReply
 from perdure.tools import ToolContext
@@ -23,8 +29,9 @@ from perdure.tools import ToolContext
 class ToolActivities:
     """Runs an agent's tools."""
 
-    def __init__(self, agents: AgentRegistry, heart: Heart) -> None:
+    def __init__(self, agents: AgentRegistry, toolboxes: Toolboxes, heart: Heart) -> None:
         self._agents = agents
+        self._toolboxes = toolboxes
         self._heart = heart
 
     @activity.defn(name=names.RUN_TOOL)
@@ -35,18 +42,22 @@ class ToolActivities:
         except PerdureError as error:
             raise as_failure(error) from None
         async with self._heart.beating():
-            return _reply(request.call, await _outcome(agent, request))
+            try:
+                toolbox = await self._toolboxes.of_run(agent, request.tools)
+            except PerdureError as error:
+                return _reply(request.call, _ToolError(str(error)))
+            return _reply(request.call, await _outcome(toolbox, request))
 
 
 class _ToolError(Exception):
     """Something that the model is told instead of a result."""
 
 
-async def _outcome(agent: Agent, request: RunTool) -> tuple[ContentBlock, ...] | _ToolError:
+async def _outcome(toolbox: Toolbox, request: RunTool) -> tuple[ContentBlock, ...] | _ToolError:
     call = request.call
-    tool = agent.tool(call.name)
+    tool = toolbox.find(call.name)
     if tool is None:
-        known = ", ".join(spec.name for spec in agent.tool_specs) or "none"
+        known = ", ".join(spec.name for spec in toolbox.specs) or "none"
         return _ToolError(f"there is no tool {call.name!r}; the tools are: {known}")
     context = ToolContext(
         session_id=request.session_id,
@@ -58,7 +69,7 @@ async def _outcome(agent: Agent, request: RunTool) -> tuple[ContentBlock, ...] |
     try:
         async with deadline:
             return await tool.call(call.arguments, context)
-    except ToolArgumentsError as error:
+    except (ToolArgumentsError, ToolCallError, McpServerError) as error:
         return _ToolError(str(error))
     except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the model reads it
         if deadline.expired():

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         InvalidSessionIdError,
         JsonError,
         MaxTurnsError,
+        McpServerError,
         ModelAccessError,
         ModelError,
         ModelQuotaError,
@@ -55,12 +56,14 @@ if TYPE_CHECKING:
         SessionNotFoundError,
         StoreError,
         ToolArgumentsError,
+        ToolCallError,
         ToolResultError,
         UnknownAgentError,
         UnknownCommandError,
     )
     from perdure.in_process import local
     from perdure.lifecycle import SessionEvent
+    from perdure.mcp_servers import McpServer
     from perdure.messages import (
         ContentBlock,
         FileBlock,
@@ -75,6 +78,7 @@ if TYPE_CHECKING:
     from perdure.protocol import Status
     from perdure.run import Run, RunEvent
     from perdure.session import Session
+    from perdure.sub_agents import sub_agent
     from perdure.timestamps import Timestamp
     from perdure.tools import ToolContext, tool
     from perdure.transcript import Transcript
@@ -104,6 +108,8 @@ __all__ = [
     "InvalidSessionIdError",
     "JsonError",
     "MaxTurnsError",
+    "McpServer",
+    "McpServerError",
     "Message",
     "MessageEntry",
     "ModelAccessError",
@@ -136,6 +142,7 @@ __all__ = [
     "Timestamp",
     "ToolArgumentsError",
     "ToolCallBlock",
+    "ToolCallError",
     "ToolContext",
     "ToolResultError",
     "Transcript",
@@ -149,6 +156,7 @@ __all__ = [
     "file",
     "image",
     "local",
+    "sub_agent",
     "text",
     "tool",
 ]
@@ -185,6 +193,7 @@ _HOMES = {
     "InvalidSessionIdError": "perdure.errors",
     "JsonError": "perdure.errors",
     "MaxTurnsError": "perdure.errors",
+    "McpServerError": "perdure.errors",
     "ModelAccessError": "perdure.errors",
     "ModelError": "perdure.errors",
     "ModelQuotaError": "perdure.errors",
@@ -201,11 +210,13 @@ _HOMES = {
     "SessionNotFoundError": "perdure.errors",
     "StoreError": "perdure.errors",
     "ToolArgumentsError": "perdure.errors",
+    "ToolCallError": "perdure.errors",
     "ToolResultError": "perdure.errors",
     "UnknownAgentError": "perdure.errors",
     "UnknownCommandError": "perdure.errors",
     "SessionEvent": "perdure.lifecycle",
     "local": "perdure.in_process",
+    "McpServer": "perdure.mcp_servers",
     "ContentBlock": "perdure.messages",
     "FileBlock": "perdure.messages",
     "ImageBlock": "perdure.messages",
@@ -219,6 +230,7 @@ _HOMES = {
     "Run": "perdure.run",
     "RunEvent": "perdure.run",
     "Session": "perdure.session",
+    "sub_agent": "perdure.sub_agents",
     "Timestamp": "perdure.timestamps",
     "ToolContext": "perdure.tools",
     "tool": "perdure.tools",

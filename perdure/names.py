@@ -17,6 +17,8 @@ RUN_TOOL: Final = "perdure.run_tool"
 FIND_ENTRY: Final = "perdure.find_entry"
 COPY_PATH: Final = "perdure.copy_path"
 SUMMARIZE: Final = "perdure.summarize"
+LIST_TOOLS: Final = "perdure.list_tools"
+READ_ANSWER: Final = "perdure.read_answer"
 PUBLISH: Final = "perdure.publish"
 
 OPEN: Final = "open"

@@ -19,7 +19,6 @@ from perdure.protocol import (
     ModelReply,
     Outcome,
     RunCommand,
-    RunPlan,
     SessionState,
     StartRun,
 )
@@ -30,9 +29,10 @@ from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
+from perdure.workflows.run_start import start_run
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.summaries import model_summary
-from perdure.workflows.timing import MODEL, STORING
+from perdure.workflows.timing import MODEL
 from perdure.workflows.tool_calls import ToolCalls
 
 
@@ -57,7 +57,7 @@ class AgentRun:
         self._lifecycle = lifecycle
         self._history = history
         self._script = EventScript(run.run_id, run.start_id, run.input_count, run.next_index)
-        self._tools = ToolCalls(run, state.session_id, self._store_result)
+        self._tools = ToolCalls(run, state, log, self._store_result)
         self._model_call: workflow.ActivityHandle[ModelReply] | None = None
 
     @classmethod
@@ -78,11 +78,9 @@ class AgentRun:
         stamped = log.stamp(command.command_id, command.entries)
         if not stamped.leaf_id and not stamped.ephemeral:
             raise CommandFailed(_NOTHING_TO_SAY)
-        plan: RunPlan = await workflow.execute_local_activity(
-            names.START_RUN,
+        plan, tools = await start_run(
             StartRun(session_id=state.session_id, agent=state.agent, entries=stamped.stored),
-            result_type=RunPlan,
-            **STORING,
+            history,
         )
         state.active = ActiveRun(
             run_id=command.command_id,
@@ -91,6 +89,7 @@ class AgentRun:
             model=plan.model,
             max_turns=plan.max_turns,
             compact_at_tokens=plan.compact_at_tokens,
+            tools=tools,
             stream=command.stream,
             start_id=state.leaf_id,
             input_count=len(stamped.stored),
@@ -201,6 +200,7 @@ class AgentRun:
             turn=run.turn,
             stream=run.stream,
             ephemeral=run.ephemeral,
+            tools=run.tools,
         )
         self._model_call = workflow.start_activity(
             names.CALL_MODEL,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 
 from temporalio import workflow
 
@@ -40,6 +41,16 @@ class SessionLog:
                 stamped.date(appended)
             self.advance(stamped)
             return stamped
+
+    @contextlib.asynccontextmanager
+    async def between_appends(self) -> AsyncIterator[None]:
+        """No append is under way in this block.
+
+        What starts an activity because a message came does it here. A replay may see a message and
+        the result of an append in the other order, but what they lead to is then in one order.
+        """
+        async with self._turn:
+            yield
 
     def stamp(self, command_id: str, entries: Sequence[EntryJson]) -> Stamped:
         """Give entries the headers that they have if they are stored next."""

@@ -52,6 +52,14 @@ MODEL: dict[str, Any] = {
 """Ten attempts are about four minutes of an unreachable provider; a provider's Retry-After
 takes the place of the backoff."""
 
+LISTING: dict[str, Any] = {
+    "start_to_close_timeout": timedelta(hours=1),
+    "heartbeat_timeout": HEARTBEAT_TIMEOUT,
+    "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_attempts=3),
+}
+"""How long a server may take is its declaration's matter; only the asking of a worker that died is
+repeated."""
+
 COPYING: dict[str, Any] = {
     "start_to_close_timeout": timedelta(minutes=10),
     "heartbeat_timeout": HEARTBEAT_TIMEOUT,

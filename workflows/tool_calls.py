@@ -9,8 +9,10 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from perdure import names
-from perdure.protocol import ActiveRun, MessageJson, PlannedCall, RunTool, ToolReply
+from perdure.protocol import ActiveRun, MessageJson, PlannedCall, RunTool, SessionState, ToolReply
 from perdure.repair import INTERRUPTED
+from perdure.workflows.log import SessionLog
+from perdure.workflows.sub_agents import SubAgentCall, is_sub_agent_call
 from perdure.workflows.summaries import tool_summary
 from perdure.workflows.timing import tool_timing
 
@@ -19,12 +21,17 @@ class ToolCalls:
     """Runs calls and hands each result over as it arrives."""
 
     def __init__(
-        self, run: ActiveRun, session_id: str, store: Callable[[MessageJson], Awaitable[None]]
+        self,
+        run: ActiveRun,
+        state: SessionState,
+        log: SessionLog,
+        store: Callable[[MessageJson], Awaitable[None]],
     ) -> None:
         self._run = run
-        self._session_id = session_id
+        self._state = state
+        self._log = log
         self._store = store
-        self._calls: list[workflow.ActivityHandle[ToolReply]] = []
+        self._calls: list[workflow.ActivityHandle[ToolReply] | SubAgentCall] = []
 
     async def run(self, calls: Sequence[PlannedCall]) -> None:
         """Run the calls of one message. When this returns, each of them has its result stored."""
@@ -43,13 +50,19 @@ class ToolCalls:
         if self._run.is_cancelled:
             await self._store(_error(call, INTERRUPTED))
             return
+        if is_sub_agent_call(call):
+            asked = SubAgentCall(call, self._state, self._log)
+            self._calls.append(asked)
+            await self._store(await asked.answer())
+            return
         handle = workflow.start_activity(
             names.RUN_TOOL,
             RunTool(
-                session_id=self._session_id,
+                session_id=self._state.session_id,
                 agent=self._run.agent,
                 run_id=self._run.run_id,
                 call=call,
+                tools=self._run.tools,
             ),
             result_type=ToolReply,
             summary=tool_summary(call),

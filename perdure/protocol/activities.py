@@ -13,9 +13,10 @@ MAX_RESULT_BYTES = 1_000_000
 
 
 class OpenSession(Wire):
-    """Load the session, or create it."""
+    """Load the session, or create it, as a child of the parent if there is one."""
 
     session_id: str
+    parent_id: str = ""
 
 
 class LoadedSession(Wire):
@@ -56,17 +57,38 @@ class Appended(Wire):
 
 
 class StartRun(AppendEntries):
-    """Check that the agent's loop can start, then store the run's input."""
+    """Check that the agent's loop can start, then store the run's input. `tools` is the digest of
+    the tools that were listed for it.
+    """
 
     agent: str
+    tools: str = ""
 
 
 class RunPlan(Appended):
-    """What the workflow needs to know of the loop that it drives."""
+    """What the workflow needs to know of the loop that it drives.
+
+    `asks_servers`: nothing was stored yet, because the agent's servers have to be asked for their
+    tools first.
+    """
 
     model: str
     max_turns: int
     compact_at_tokens: int | None = None
+    asks_servers: bool = False
+
+
+class ListTools(Wire):
+    """Ask the agent's servers for their tools."""
+
+    agent: str
+
+
+class ToolList(Wire):
+    """The key of a list of tools, and how many there are."""
+
+    digest: str
+    count: int = 0
 
 
 class CallModel(Wire):
@@ -79,12 +101,15 @@ class CallModel(Wire):
     turn: int
     stream: bool = False
     ephemeral: list[EntryJson] = []
+    tools: str = ""
 
 
 class PlannedCall(Wire):
     """A tool call that the model asked for, and how it has to be run.
 
-    `timeout` is in seconds; a call that is not idempotent runs at most once.
+    `timeout` is in seconds; a call that is not idempotent runs at most once. `sub_agent` is the
+    agent that answers it, where that is another agent's matter, and `child_id` the session that is
+    made for it.
     """
 
     id: str
@@ -92,6 +117,8 @@ class PlannedCall(Wire):
     arguments: dict[str, Any] = {}
     idempotent: bool = False
     timeout: float | None = None
+    sub_agent: str = ""
+    child_id: str = ""
 
 
 class ModelReply(Wire):
@@ -108,12 +135,26 @@ class RunTool(Wire):
     agent: str
     run_id: str
     call: PlannedCall
+    tools: str = ""
 
 
 class ToolReply(Wire):
     """The tool result as a message of the log."""
 
     message: MessageJson
+
+
+class ReadAnswer(Wire):
+    """Read what the model said last before the leaf."""
+
+    session_id: str
+    leaf_id: str
+
+
+class Answer(Wire):
+    """The content of a message, as JSON: what somebody else can read of it."""
+
+    content: list[dict[str, Any]] = []
 
 
 class Summarize(Wire):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from temporalio.contrib.workflow_streams import WorkflowStreamState
 
 from perdure.protocol.commands import EntryJson, QueuedCommand, RunCommand
@@ -19,7 +21,9 @@ waits for the run has to ask again after a continue-as-new, which is dear."""
 
 
 class ActiveRun(Wire):
-    """The position of the run in progress: all that a worker needs to go on with it."""
+    """The position of the run in progress: all that a worker needs to go on with it. `tools` is the
+    digest of the list of tools, where servers were asked for it.
+    """
 
     run_id: str
     digest: str = ""
@@ -36,6 +40,26 @@ class ActiveRun(Wire):
     usage: Usage = Usage()
     is_cancelled: bool = False
     joined: list[Outcome] = []
+    tools: str = ""
+
+
+class Errand(Wire):
+    """What a sub-agent's session was started for: a run, on which the workflow's result
+    reports.
+
+    `depth` counts the sessions above it.
+    """
+
+    parent_id: str
+    run_id: str
+    depth: int
+
+
+class ErrandReport(Wire):
+    """What came of an errand: the outcome of its run, and the content of the answer."""
+
+    outcome: Outcome
+    content: list[dict[str, Any]] = []
 
 
 class EventMark(Wire):
@@ -59,6 +83,7 @@ class SessionState(Wire):
 
     session_id: str
     instance: str = ""
+    errand: Errand | None = None
     max_history_events: int = always(MAX_HISTORY_EVENTS)
     max_history_events_in_run: int = always(MAX_HISTORY_EVENTS * TIMES_IN_A_RUN)
     idle_timeout: float | None = None

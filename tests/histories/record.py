@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -21,10 +22,12 @@ from temporalio.client import Client
 from perdure import (
     Agent,
     CustomEntry,
+    McpServer,
     PerdureError,
     Session,
     Sessions,
     ephemeral,
+    sub_agent,
     text,
     tool,
 )
@@ -58,9 +61,24 @@ def _agent(name: str, *items: Any) -> Agent:
     return Agent(name, model=ScriptedModel(*items), tools=[add, fail], max_turns=4)
 
 
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("recorded")
+server.tool("twin_ran")(lambda: "ran")
+server.run()
+"""
+
 AGENTS = [
     _agent("talks", "Hello.", "Again.", "Bye."),
     _agent("works", ["Adding.", call("add", a=1, b=2), call("fail")], "Done.", ""),
+    _agent("helps", "It is 3."),
+    Agent(
+        "asks",
+        model=ScriptedModel([call("helps", task="1 + 2?"), call("twin_ran")], "Done."),
+        tools=[sub_agent("helps", description="Helps.")],
+        mcp=[McpServer(sys.executable, "-c", SERVER)],
+    ),
     _agent("never-stops", *([call("add", a=n, b=n)] for n in range(9))),
 ]
 
@@ -84,6 +102,10 @@ async def failures(session: Session) -> None:
             continue
 
 
+async def asked_once(session: Session) -> None:
+    await (await session.run("go"))
+
+
 async def appends_and_close(session: Session) -> None:
     await session.append("for the record", Note(body="kept"))
     await session.close()
@@ -96,6 +118,7 @@ SCENARIOS: dict[str, tuple[Scenario, str, int]] = {
     "tool-turns-renewed": (tool_turns, "works", 1),
     "failures": (failures, "never-stops", 160),
     "unknown-agent": (failures, "nobody", 160),
+    "sub-agent-and-server": (asked_once, "asks", 160),
     "appends-and-close": (appends_and_close, "works", 160),
 }
 """What is recorded: a scenario, its agent, and the events after which the workflow continues as
@@ -123,7 +146,7 @@ async def _write(client: Client, folder: Path) -> None:
     query = f'WorkflowType = "{SESSION_WORKFLOW}"'
     executions = [execution async for execution in client.list_workflows(query)]
     for execution in sorted(executions, key=lambda execution: execution.start_time):
-        name = execution.id.removeprefix("session:")
+        name = re.sub(r"-[0-9a-f]{12}$", "", execution.id.removeprefix("session:"))
         runs[name] = runs.get(name, 0) + 1
         handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
         history = json.loads((await handle.fetch_history()).to_json())
