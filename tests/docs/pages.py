@@ -16,7 +16,16 @@ MODELS: Final[dict[str, dict[str, LanguageModel]]] = {
             "Order 7 ships on Friday.",
             lambda messages: "Order 8, too.",
         )
-    }
+    },
+    "docs/mcp-and-sub-agents.md": {
+        CLAUDE: ScriptedModel("never asked"),
+        "anthropic:claude-haiku-4-5": ScriptedModel(
+            [call("stock", shoe="walking boots")],
+            lambda messages: f"There are {messages[-1].text} pairs in stock.",
+        ),
+        "openai:gpt-5": ScriptedModel("No, they sink."),
+        "openai:gpt-5-mini": ScriptedModel([call("checker", task="Can boots swim?")], "They sink."),
+    },
 }
 """Who speaks for a provider's model."""
 
