@@ -7,7 +7,9 @@ twice, whatever dies: the engine knows one child by one ID.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeAlias, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import (
@@ -35,6 +37,8 @@ from perdure.workflows.log import SessionLog
 MAX_DEPTH = 5
 """How deep sub-agents may be nested. An agent that asks itself would otherwise never end."""
 
+
+T = TypeVar("T")
 
 _Child: TypeAlias = "workflow.ChildWorkflowHandle[Any, ErrandReport]"
 
@@ -102,10 +106,11 @@ class SubAgentCall:
             session_id=call.child_id,
             agent=call.sub_agent,
             max_history_events=state.max_history_events,
+            max_history_events_in_run=state.max_history_events_in_run,
             inbox=[task, CloseCommand(command_id="close")],
             errand=Errand(parent_id=state.session_id, run_id=_RUN_ID, depth=self._depth),
         )
-        handle: _Child = await workflow.start_child_workflow(
+        starting: Coroutine[Any, Any, _Child] = workflow.start_child_workflow(
             names.SESSION_WORKFLOW,
             child,
             id=workflow_id(call.child_id),
@@ -115,13 +120,19 @@ class SubAgentCall:
             task_timeout=workflow.info().task_timeout,
             static_summary=f"{call.sub_agent} for session {state.session_id}"[:200],
         )
-        return handle
+        return await self._between_appends(starting)
+
+    async def _between_appends(self, asking: Coroutine[Any, Any, T]) -> T:
+        """Ask the engine while no append is under way, and await its answer when one may be."""
+        async with self._log.between_appends():
+            asked = asyncio.ensure_future(asking)
+            await asyncio.sleep(0)  # by now it has asked
+        return await asked
 
     async def _stop(self, child: _Child) -> None:
         """Have the run end as a cancelled one does, with all that it said in its log."""
         try:
-            async with self._log.between_appends():
-                await child.signal(names.CANCEL, CancelCommand(run_id=_RUN_ID))
+            await self._between_appends(child.signal(names.CANCEL, CancelCommand(run_id=_RUN_ID)))
         except ApplicationError:
             child.cancel()
 
