@@ -6,7 +6,7 @@ from pathlib import Path
 
 from perdure import Agent, McpServer, sub_agent
 
-MODEL = os.environ.get("CLERK_MODEL", "anthropic:claude-sonnet-4-5")
+MODEL = os.environ.get("CLERK_MODEL", "anthropic:claude-sonnet-5-5")
 
 checker = Agent(
     "checker",

@@ -18,13 +18,14 @@ MODELS: Final[dict[str, dict[str, LanguageModel]]] = {
         )
     },
     "docs/mcp-and-sub-agents.md": {
-        CLAUDE: ScriptedModel("never asked"),
-        "anthropic:claude-haiku-4-5": ScriptedModel(
+        CLAUDE: ScriptedModel(
             [call("stock", shoe="walking boots")],
             lambda messages: f"There are {messages[-1].text} pairs in stock.",
         ),
-        "openai:gpt-5": ScriptedModel("No, they sink."),
-        "openai:gpt-5-mini": ScriptedModel([call("checker", task="Can boots swim?")], "They sink."),
+        "openai:gpt-6.1-sol": ScriptedModel("No, they sink."),
+        "google:gemini-3.8-flash": ScriptedModel(
+            [call("checker", task="Can boots swim?")], "They sink."
+        ),
     },
 }
 """Who speaks for a provider's model."""
