@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from perdure.agent import Agent
 from perdure.errors import AgentError, ModelSpecError, UnknownAgentError
 from perdure.models.protocol import LanguageModel
+from perdure.sub_agents import SubAgent
 
 
 class AgentRegistry:
-    """Agents by name. Raises AgentError when two have one name."""
+    """Agents by name, and with them the sub-agents that they bring along. Raises AgentError when
+    two have one name.
+    """
 
     def __init__(self, agents: Iterable[Agent]) -> None:
         self._agents: dict[str, Agent] = {}
@@ -18,6 +21,20 @@ class AgentRegistry:
             if agent.name in self._agents:
                 raise AgentError(f"two agents are called {agent.name!r}; rename one of them")
             self._agents[agent.name] = agent
+        waiting = list(self._agents.values())
+        while waiting:
+            waiting += [agent for agent in _sub_agents_of(waiting.pop()) if self._add(agent)]
+
+    def _add(self, agent: Agent) -> bool:
+        """Serve a sub-agent; tells whether it is new."""
+        known = self._agents.get(agent.name)
+        if known is None:
+            self._agents[agent.name] = agent
+        elif known is not agent:
+            raise AgentError(
+                f"a sub-agent and another agent are called {agent.name!r}; rename one of them"
+            )
+        return known is None
 
     def find(self, name: str) -> Agent:
         """The agent of that name. Raises UnknownAgentError, which names those that there are."""
@@ -25,6 +42,11 @@ class AgentRegistry:
         if agent is None:
             raise UnknownAgentError(name, sorted(self._agents))
         return agent
+
+
+def _sub_agents_of(agent: Agent) -> list[Agent]:
+    subs = [tool.agent for tool in agent.tools if isinstance(tool, SubAgent)]
+    return [agent for agent in subs if agent is not None]
 
 
 def model_of(agent: Agent) -> LanguageModel:

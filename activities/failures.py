@@ -13,18 +13,19 @@ from datetime import timedelta
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from perdure.errors import ModelError, PerdureError, StoreError
+from perdure.errors import McpServerError, ModelError, PerdureError, StoreError
 
 
-def as_failure(error: PerdureError) -> ApplicationError:
+def as_failure(error: PerdureError, *, is_final: bool | None = None) -> ApplicationError:
     """A perdure error as a failure of its activity; the workflow and the client know it by its
-    type's name.
+    type's name. Whether it is final is told by its kind, unless the caller knows better.
 
     To the SDK it is benign, so that it does not log a traceback for what is a plain answer; a line
     in the log says what happened.
     """
     retry_after: timedelta | None = None
-    is_final = not isinstance(error, StoreError)
+    if is_final is None:
+        is_final = not isinstance(error, StoreError | McpServerError)
     if isinstance(error, ModelError):
         is_final = not error.retryable
         if error.retry_after is not None:

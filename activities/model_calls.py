@@ -13,6 +13,8 @@ from perdure.activities.failures import as_failure
 from perdure.activities.heard import Heard
 from perdure.activities.heartbeats import Heart
 from perdure.activities.outputs import faults_of
+from perdure.activities.sub_agents import child_id
+from perdure.activities.toolboxes import Toolbox, Toolboxes
 from perdure.agent import Agent
 from perdure.codec import dumps_json, entry_from_json
 from perdure.entries import MessageEntry
@@ -26,14 +28,18 @@ from perdure.protocol import (
     ModelReply,
     PlannedCall,
 )
+from perdure.sub_agents import SubAgent
 from perdure.transcript_cache import Transcripts
 
 
 class ModelActivities:
     """Calls an agent's model with the conversation up to a leaf, which it reads from the store."""
 
-    def __init__(self, agents: AgentRegistry, transcripts: Transcripts, heart: Heart) -> None:
+    def __init__(
+        self, agents: AgentRegistry, toolboxes: Toolboxes, transcripts: Transcripts, heart: Heart
+    ) -> None:
         self._agents = agents
+        self._toolboxes = toolboxes
         self._transcripts = transcripts
         self._heart = heart
 
@@ -69,12 +75,13 @@ class ModelActivities:
             request.leaf_id, ephemeral=[_ephemeral(entry) for entry in request.ephemeral]
         )
         model = model_of(agent)
+        toolbox = await self._toolboxes.of_run(agent, request.tools)
         message = await ask(
             model,
             ModelRequest(
                 messages=messages,
                 instructions=agent.instructions,
-                tools=agent.tool_specs,
+                tools=toolbox.specs,
                 cache_key=request.session_id,
                 output_schema=request.output.json_schema if request.output is not None else None,
             ),
@@ -88,7 +95,10 @@ class ModelActivities:
                 f"{model.name} answered with {size:,} bytes; the engine carries no more than "
                 f"{MAX_RESULT_BYTES:,} in one message"
             )
-        calls = [await _planned(agent, call) for call in message.tool_calls]
+        calls = [
+            await _planned(toolbox, request, call, place)
+            for place, call in enumerate(message.tool_calls)
+        ]
         output = request.output if not calls else None
         return ModelReply(
             message=message.to_wire(),
@@ -97,8 +107,11 @@ class ModelActivities:
         )
 
 
-async def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:
-    tool = agent.tool(call.name)
+async def _planned(
+    toolbox: Toolbox, request: CallModel, call: ToolCallBlock, place: int
+) -> PlannedCall:
+    tool = toolbox.find(call.name)
+    is_sub_agent = isinstance(tool, SubAgent)
     return PlannedCall(
         id=call.id,
         name=call.name,
@@ -107,6 +120,8 @@ async def _planned(agent: Agent, call: ToolCallBlock) -> PlannedCall:
         timeout=tool.timeout if tool is not None else None,
         needs_approval=tool is not None and await tool.wants_approval(call.arguments),
         parallel=tool is None or tool.parallel,
+        sub_agent=tool.agent_name if isinstance(tool, SubAgent) else "",
+        child_id=child_id(request, call.name, call.id, place) if is_sub_agent else "",
     )
 
 

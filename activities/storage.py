@@ -57,15 +57,15 @@ class StoreActivities:
         theirs.
         """
         async with _attempt():
-            return await self._open(request.session_id)
+            return await self._open(request.session_id, request.parent_id)
 
-    async def _open(self, session_id: str) -> LoadedSession:
+    async def _open(self, session_id: str, parent_id: str) -> LoadedSession:
         try:
             return await self._resumed(session_id)
         except SessionNotFoundError:
             pass
         try:
-            await self._store.create_session(session_id)
+            await self._store.create_session(session_id, parent_id)
         except SessionExistsError:
             return await self._resumed(session_id)
         self._own_leaves.add(session_id, "")
@@ -107,6 +107,9 @@ class StoreActivities:
                 if loop is not None:
                     raise LoopError(f"{name} is a loop, and answers as it likes; leave output out")
                 check_spec(request.output)
+            asks_servers = bool(agent.mcp) and not request.tools
+            if asks_servers:
+                request = request.model_copy(update={"entries": []})
             stored_at = await self._append(request)
         return RunPlan(
             stored_at=stored_at,
@@ -114,6 +117,7 @@ class StoreActivities:
             max_turns=agent.max_turns,
             compact_at_tokens=agent.compact_at_tokens,
             is_loop=loop is not None,
+            asks_servers=asks_servers,
         )
 
     async def _append(self, request: AppendEntries) -> dict[str, str]:

@@ -9,7 +9,7 @@ from perdure.activities.agents import AgentRegistry, model_of
 from perdure.activities.asking import ask
 from perdure.activities.failures import as_failure
 from perdure.activities.heartbeats import Heart
-from perdure.agent import Agent
+from perdure.activities.toolboxes import Toolboxes
 from perdure.compaction import DEFAULT_PROMPT, as_text, find_cut, part_prompt
 from perdure.errors import ContextOverflowError, ModelError, PerdureError
 from perdure.messages import Message
@@ -25,8 +25,11 @@ SMALLEST_PART = 1_000
 class SummaryActivities:
     """Summarizes a path. Nothing is stored here."""
 
-    def __init__(self, agents: AgentRegistry, transcripts: Transcripts, heart: Heart) -> None:
+    def __init__(
+        self, agents: AgentRegistry, toolboxes: Toolboxes, transcripts: Transcripts, heart: Heart
+    ) -> None:
         self._agents = agents
+        self._toolboxes = toolboxes
         self._transcripts = transcripts
         self._heart = heart
 
@@ -51,7 +54,17 @@ class SummaryActivities:
             return Summary()
         prompt = request.prompt or DEFAULT_PROMPT
         try:
-            answer = await _in_one(model, agent, cut.messages, prompt, request.session_id)
+            answer = await _summary(
+                model,
+                # The same instructions and tools as in the conversation, so that its prefix stays
+                # what the provider has cached.
+                ModelRequest(
+                    messages=[*cut.messages, Message(role="user", content=prompt)],
+                    instructions=agent.instructions,
+                    tools=self._toolboxes.latest(agent).specs,
+                    cache_key=request.session_id,
+                ),
+            )
         except ContextOverflowError:
             answer = await _in_parts(model, as_text(cut.messages), prompt)
         return Summary(
@@ -60,20 +73,6 @@ class SummaryActivities:
             tokens_before=cut.tokens_before,
             usage=answer.usage,
         )
-
-
-async def _in_one(
-    model: LanguageModel, agent: Agent, messages: list[Message], prompt: str, cache_key: str
-) -> Message:
-    # The same instructions and tools as in the conversation, so that its prefix stays what the
-    # provider has cached.
-    request = ModelRequest(
-        messages=[*messages, Message(role="user", content=prompt)],
-        instructions=agent.instructions,
-        tools=agent.tool_specs,
-        cache_key=cache_key,
-    )
-    return await _summary(model, request)
 
 
 async def _in_parts(model: LanguageModel, conversation: str, prompt: str) -> Message:

@@ -14,9 +14,15 @@ from perdure.activities.agents import AgentRegistry
 from perdure.activities.failures import as_failure
 from perdure.activities.heartbeats import Heart
 from perdure.activities.tool_progress import ToolProgress
-from perdure.agent import Agent
+from perdure.activities.toolboxes import Toolbox, Toolboxes
 from perdure.codec import dumps_json
-from perdure.errors import EntryError, PerdureError, ToolArgumentsError
+from perdure.errors import (
+    EntryError,
+    McpServerError,
+    PerdureError,
+    ToolArgumentsError,
+    ToolCallError,
+)
 from perdure.messages import ContentBlock, Message, TextBlock
 from perdure.protocol import (
     MAX_RESULT_BYTES,
@@ -33,8 +39,9 @@ from perdure.tools import MAX_RESULT, Tool, ToolContext
 class ToolActivities:
     """Runs an agent's tools."""
 
-    def __init__(self, agents: AgentRegistry, heart: Heart) -> None:
+    def __init__(self, agents: AgentRegistry, toolboxes: Toolboxes, heart: Heart) -> None:
         self._agents = agents
+        self._toolboxes = toolboxes
         self._heart = heart
 
     @activity.defn(name=names.RUN_TOOL)
@@ -46,7 +53,12 @@ class ToolActivities:
             raise as_failure(error) from None
         progress = ToolProgress(request.call, request.place)
         async with self._heart.beating(), progress.live:
-            reply = await _answer(agent, request, progress)
+            try:
+                toolbox = await self._toolboxes.of_run(agent, request.tools)
+            except PerdureError as error:
+                reply = _reply(request.call, _ToolError(str(error)), MAX_RESULT)
+            else:
+                reply = await _answer(toolbox, request, progress)
         return reply.model_copy(update={"batches": progress.live.batches})
 
     @activity.defn(name=names.CHECK_ARGUMENTS)
@@ -54,11 +66,13 @@ class ToolActivities:
         """What is wrong with the arguments that a person gave for a call, if anything is."""
         try:
             agent = self._agents.find(request.agent)
+            async with self._heart.beating():
+                toolbox = await self._toolboxes.of_run(agent, request.tools)
         except PerdureError as error:
             raise as_failure(error) from None
-        tool = agent.tool(request.tool_name)
+        tool = toolbox.find(request.tool_name)
         if tool is None:
-            return CheckedArguments(fault=_no_tool(agent, request.tool_name))
+            return CheckedArguments(fault=_no_tool(toolbox, request.tool_name))
         try:
             tool.check(request.arguments)
         except ToolArgumentsError as error:
@@ -72,20 +86,20 @@ class _ToolError(Exception):
     """Something that the model is told instead of a result."""
 
 
-async def _answer(agent: Agent, request: RunTool, progress: ToolProgress) -> ToolReply:
+async def _answer(toolbox: Toolbox, request: RunTool, progress: ToolProgress) -> ToolReply:
     """What the model reads of a call."""
     call = request.call
-    tool = agent.tool(call.name)
+    tool = toolbox.find(call.name)
     if tool is None:
-        return _reply(call, _ToolError(_no_tool(agent, call.name)), MAX_RESULT)
+        return _reply(call, _ToolError(_no_tool(toolbox, call.name)), MAX_RESULT)
     try:
         return _reply(call, await _outcome(tool, request, progress), tool.max_result)
     finally:
         progress.end()
 
 
-def _no_tool(agent: Agent, name: str) -> str:
-    known = ", ".join(spec.name for spec in agent.tool_specs) or "none"
+def _no_tool(toolbox: Toolbox, name: str) -> str:
+    known = ", ".join(spec.name for spec in toolbox.specs) or "none"
     return f"there is no tool {name!r}; the tools are: {known}"
 
 
@@ -104,7 +118,7 @@ async def _outcome(
     try:
         async with deadline:
             return await tool.call(call.arguments, context)
-    except ToolArgumentsError as error:
+    except (ToolArgumentsError, ToolCallError, McpServerError) as error:
         return _ToolError(str(error))
     except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the model reads it
         if deadline.expired():

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         JsonError,
         LoopError,
         MaxTurnsError,
+        McpServerError,
         ModelAccessError,
         ModelError,
         ModelQuotaError,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         SessionNotFoundError,
         StoreError,
         ToolArgumentsError,
+        ToolCallError,
         ToolResultError,
         UnknownAgentError,
         UnknownCommandError,
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from perdure.in_process import local
     from perdure.lifecycle import SessionEvent
     from perdure.loops import CommandLoop, Loop, LoopContext
+    from perdure.mcp_servers import McpServer
     from perdure.messages import (
         ContentBlock,
         FileBlock,
@@ -79,6 +82,7 @@ if TYPE_CHECKING:
     from perdure.protocol import PendingApproval, Status
     from perdure.run import Run, RunEvent
     from perdure.session import Session
+    from perdure.sub_agents import sub_agent
     from perdure.timestamps import Timestamp
     from perdure.tools import ToolContext, tool
     from perdure.transcript import Transcript
@@ -112,6 +116,8 @@ __all__ = [
     "LoopContext",
     "LoopError",
     "MaxTurnsError",
+    "McpServer",
+    "McpServerError",
     "Message",
     "MessageEntry",
     "ModelAccessError",
@@ -147,6 +153,7 @@ __all__ = [
     "Timestamp",
     "ToolArgumentsError",
     "ToolCallBlock",
+    "ToolCallError",
     "ToolContext",
     "ToolResultError",
     "Transcript",
@@ -160,6 +167,7 @@ __all__ = [
     "file",
     "image",
     "local",
+    "sub_agent",
     "text",
     "tool",
 ]
@@ -197,6 +205,7 @@ _HOMES = {
     "JsonError": "perdure.errors",
     "LoopError": "perdure.errors",
     "MaxTurnsError": "perdure.errors",
+    "McpServerError": "perdure.errors",
     "ModelAccessError": "perdure.errors",
     "ModelError": "perdure.errors",
     "ModelQuotaError": "perdure.errors",
@@ -214,6 +223,7 @@ _HOMES = {
     "SessionNotFoundError": "perdure.errors",
     "StoreError": "perdure.errors",
     "ToolArgumentsError": "perdure.errors",
+    "ToolCallError": "perdure.errors",
     "ToolResultError": "perdure.errors",
     "UnknownAgentError": "perdure.errors",
     "UnknownCommandError": "perdure.errors",
@@ -222,6 +232,7 @@ _HOMES = {
     "CommandLoop": "perdure.loops",
     "Loop": "perdure.loops",
     "LoopContext": "perdure.loops",
+    "McpServer": "perdure.mcp_servers",
     "ContentBlock": "perdure.messages",
     "FileBlock": "perdure.messages",
     "ImageBlock": "perdure.messages",
@@ -237,6 +248,7 @@ _HOMES = {
     "Run": "perdure.run",
     "RunEvent": "perdure.run",
     "Session": "perdure.session",
+    "sub_agent": "perdure.sub_agents",
     "Timestamp": "perdure.timestamps",
     "ToolContext": "perdure.tools",
     "tool": "perdure.tools",

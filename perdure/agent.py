@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 from perdure.errors import AgentError
 from perdure.loops.protocol import Loop, is_loop
+from perdure.mcp_servers import McpServer
 from perdure.models import LanguageModel, ModelChoice, ToolSpec, check_model, resolve_model
 from perdure.tools import Tool
 
@@ -23,7 +24,8 @@ class Agent:
 
     `model` is a spec (`"anthropic:claude-sonnet-5-5"`), a pydantic-ai model, any `LanguageModel`,
     a `Loop` that runs in place of one, or None for sessions that only record. A plain function
-    among `tools` becomes a tool. `max_turns` is how often one run may call the model. With
+    among `tools` becomes a tool; the tools of the servers in `mcp` come after those, and are listed
+    anew for each run. `max_turns` is how often one run may call the model. With
     `compact_at_tokens`, a conversation that the last call was charged that many tokens for is
     compacted before the next call, and one that turns out to be too long for the model is compacted
     once and sent again; `compact_model` writes the summaries in place of `model`. `stream_interval`
@@ -37,6 +39,7 @@ class Agent:
     model: ModelChoice | Loop
     instructions: str
     tools: tuple[Tool[..., Any], ...]
+    mcp: tuple[McpServer, ...]
     max_turns: int
     compact_at_tokens: int | None
     compact_model: ModelChoice
@@ -49,6 +52,7 @@ class Agent:
         model: ModelChoice | Loop,
         instructions: str = "",
         tools: Iterable[Tool[..., Any] | Callable[..., Any]] = (),
+        mcp: Iterable[McpServer] = (),
         max_turns: int = 50,
         compact_at_tokens: int | None = None,
         compact_model: ModelChoice = None,
@@ -81,6 +85,7 @@ class Agent:
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "instructions", instructions)
         object.__setattr__(self, "tools", _tools(name, tools))
+        object.__setattr__(self, "mcp", _servers(name, mcp))
         object.__setattr__(self, "max_turns", max_turns)
         object.__setattr__(self, "compact_at_tokens", compact_at_tokens)
         object.__setattr__(self, "compact_model", compact_model)
@@ -90,12 +95,12 @@ class Agent:
         return f"<Agent {self.name!r}>"
 
     def tool(self, name: str) -> Tool[..., Any] | None:
-        """The agent's tool of that name, if it has one."""
+        """The agent's own tool of that name, if it has one."""
         return self._tools_by_name.get(name)
 
     @cached_property
     def tool_specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as the model is told of them, in the order of their declaration."""
+        """The agent's own tools as the model is told of them, in the order of their declaration."""
         return tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in self.tools)
 
     @property
@@ -161,3 +166,15 @@ def _tools(agent_name: str, declared: object) -> tuple[Tool[..., Any], ...]:
             raise AgentError(f"agent {agent_name!r} has two tools named {tool.name!r}; rename one")
         tools[tool.name] = tool
     return tuple(tools.values())
+
+
+def _servers(agent_name: str, declared: object) -> tuple[McpServer, ...]:
+    if not isinstance(declared, Iterable) or isinstance(declared, (str, bytes)):
+        raise AgentError(f"mcp of agent {agent_name!r} must be a list, not {declared!r}")
+    servers = tuple(declared)
+    for server in servers:
+        if not isinstance(server, McpServer):
+            raise AgentError(
+                f"mcp of agent {agent_name!r} lists McpServer(…)s, not {type(server).__name__}"
+            )
+    return servers

@@ -21,7 +21,9 @@ PerdureError
 │   ├── ModelQuotaError       an account without credit, or with its quota used up
 │   └── ModelRequestError     a request that the provider will not take as it is
 ├── LoopError                 a loop that cannot start, or that failed
+├── McpServerError            an MCP server that cannot be reached
 ├── ToolArgumentsError        arguments that do not fit a tool
+├── ToolCallError             a call of a tool elsewhere that has no result
 ├── ToolResultError           a result that cannot be shown to a model
 ├── CommandError              a command that the session refused; nothing changed
 │   ├── UnknownCommandError   an outcome was asked for that the session does not remember
@@ -178,8 +180,18 @@ class LoopError(PerdureError):
     """A loop of one's own that cannot start, or that failed. What it stored stays."""
 
 
+class McpServerError(PerdureError):
+    """An MCP server that cannot be reached, or does not answer as one."""
+
+
 class ToolArgumentsError(PerdureError, ValueError):
     """Arguments that do not fit a tool; the message tells the model what to mend."""
+
+
+class ToolCallError(PerdureError):
+    """A call of a tool elsewhere (an MCP server's, say) that has no result; the message is for the
+    model.
+    """
 
 
 class ToolResultError(PerdureError, TypeError):

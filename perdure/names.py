@@ -19,6 +19,8 @@ RUN_LOOP: Final = "perdure.run_loop"
 FIND_ENTRY: Final = "perdure.find_entry"
 COPY_PATH: Final = "perdure.copy_path"
 SUMMARIZE: Final = "perdure.summarize"
+LIST_TOOLS: Final = "perdure.list_tools"
+READ_ANSWER: Final = "perdure.read_answer"
 PUBLISH: Final = "perdure.publish"
 
 OPEN: Final = "open"

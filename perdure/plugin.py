@@ -17,11 +17,14 @@ from perdure.activities import (
     ModelActivities,
     PublishActivities,
     StoreActivities,
+    SubAgentActivities,
     SummaryActivities,
     ToolActivities,
+    ToolListActivities,
 )
 from perdure.activities.agents import AgentRegistry
 from perdure.activities.heartbeats import Heart
+from perdure.activities.toolboxes import Toolboxes
 from perdure.agent import Agent
 from perdure.lifecycle import Publisher
 from perdure.stores import open_store
@@ -58,9 +61,10 @@ class PerdurePlugin(SimplePlugin):
         registry = AgentRegistry(agents)
         transcripts = Transcripts(store)
         self._heart = Heart()
+        self._toolboxes = toolboxes = Toolboxes()
         storage = StoreActivities(store, registry, transcripts)
-        model = ModelActivities(registry, transcripts, self._heart)
-        tools = ToolActivities(registry, self._heart)
+        model = ModelActivities(registry, toolboxes, transcripts, self._heart)
+        tools = ToolActivities(registry, toolboxes, self._heart)
         super().__init__(
             "perdure.PerdurePlugin",
             workflows=[SessionWorkflow],
@@ -73,8 +77,10 @@ class PerdurePlugin(SimplePlugin):
                 tools.run_tool,
                 tools.check_arguments,
                 LoopActivities(store, registry, transcripts, self._heart).run_loop,
-                SummaryActivities(registry, transcripts, self._heart).summarize,
+                ToolListActivities(registry, toolboxes, self._heart).list_tools,
+                SummaryActivities(registry, toolboxes, transcripts, self._heart).summarize,
                 ForkActivities(store, transcripts, self._heart).copy_path,
+                SubAgentActivities(transcripts).read_answer,
                 PublishActivities(publisher).publish,
             ],
             workflow_runner=_with_passthrough,
@@ -96,6 +102,7 @@ class PerdurePlugin(SimplePlugin):
             yield
         finally:
             self._heart.close()
+            await self._toolboxes.close()
 
 
 def _with_passthrough(runner: WorkflowRunner | None) -> WorkflowRunner:

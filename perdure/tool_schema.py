@@ -57,12 +57,7 @@ class Parameters:
         """The arguments as the annotations say, with the defaults of those that are not given.
         Raises as `bind` does.
         """
-        if set(arguments) == {INVALID_JSON}:
-            raise ToolArgumentsError(
-                f"the arguments for {self.tool_name} are not a JSON object; "
-                "send them again as one. They were: "
-                f"{_shortened(str(arguments[INVALID_JSON]))}"
-            )
+        refuse_invalid_json(self.tool_name, arguments)
         try:
             return self.adapter.validate_python(ArgsKwargs((), dict(arguments)))
         except ValidationError as error:
@@ -85,6 +80,16 @@ class Parameters:
             known = ", ".join(properties) or "no arguments"
             return f"- {place}: there is no such argument; {self.tool_name} takes {known}"
         return f"- {place}: {fault['msg']} (got {_shortened(repr(fault['input']))})"
+
+
+def refuse_invalid_json(tool_name: str, arguments: Mapping[str, Any]) -> None:
+    """Raise `ToolArgumentsError` for arguments that were not a JSON object."""
+    if set(arguments) == {INVALID_JSON}:
+        raise ToolArgumentsError(
+            f"the arguments for {tool_name} are not a JSON object; "
+            "send them again as one. They were: "
+            f"{_shortened(str(arguments[INVALID_JSON]))}"
+        )
 
 
 def parameters_of(function: Callable[..., Any], tool_name: str) -> Parameters:

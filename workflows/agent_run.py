@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from temporalio import workflow
-
 from perdure import names
 from perdure.protocol import (
     ActiveRun,
@@ -15,7 +13,6 @@ from perdure.protocol import (
     EventRecord,
     Outcome,
     RunCommand,
-    RunPlan,
     SessionState,
     StartRun,
 )
@@ -33,8 +30,8 @@ from perdure.workflows.run_errors import (
     NOTHING_TO_SAY,
     too_many_turns,
 )
+from perdure.workflows.run_start import start_run
 from perdure.workflows.session_stream import SessionStream
-from perdure.workflows.timing import STORING
 from perdure.workflows.tool_calls import Answered, ToolCalls, message_entry
 
 MAX_JOINED = 50
@@ -63,9 +60,7 @@ class AgentRun:
         self._script = EventScript(run.run_id, run.start_id, run.input_count, run.next_index)
         self._history = history
         self._model = ModelCalls(run, state, log, lifecycle, history)
-        self.tools = ToolCalls(
-            run, state.session_id, log, self._script, self._publish, history, answered
-        )
+        self.tools = ToolCalls(run, state, log, self._script, self._publish, history, answered)
 
     @classmethod
     async def start(
@@ -86,16 +81,14 @@ class AgentRun:
         stamped = log.stamp(command.command_id, command.entries)
         if not stamped.leaf_id and not stamped.ephemeral:
             raise CommandFailed(NOTHING_TO_SAY)
-        plan: RunPlan = await workflow.execute_local_activity(
-            names.START_RUN,
+        plan, tools = await start_run(
             StartRun(
                 session_id=state.session_id,
                 agent=state.agent,
                 entries=stamped.stored,
                 output=command.output,
             ),
-            result_type=RunPlan,
-            **STORING,
+            history,
         )
         state.active = ActiveRun(
             run_id=command.command_id,
@@ -105,6 +98,7 @@ class AgentRun:
             max_turns=plan.max_turns,
             compact_at_tokens=plan.compact_at_tokens,
             is_loop=plan.is_loop,
+            tools=tools,
             stream=command.stream,
             output=command.output,
             start_id=state.leaf_id,

@@ -14,6 +14,7 @@ from temporalio.contrib.workflow_streams import WorkflowStream
 
 from perdure import names
 from perdure.protocol import (
+    ErrandReport,
     ErrorInfo,
     LifecycleEvent,
     LoadedSession,
@@ -28,6 +29,7 @@ from perdure.protocol import (
 )
 from perdure.workflows.approvals import SHOWN_APPROVALS, pending
 from perdure.workflows.commands import CLOSED, Commands
+from perdure.workflows.errands import report
 from perdure.workflows.failures import ActivityFailure, reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.idleness import Idleness
@@ -57,8 +59,11 @@ class SessionWorkflow:
         receive_verbs(self._commands)
 
     @workflow.run
-    async def run(self, state: SessionState) -> None:
-        """Do commands until one is `close`, or the workflow is cancelled, which means the same."""
+    async def run(self, state: SessionState) -> ErrandReport | None:
+        """Do commands until one is `close`, or the workflow is cancelled, which means the same.
+
+        The result of a session that was started for an errand is the report on it.
+        """
         try:
             await self._open()
             self._watch = asyncio.create_task(self._idleness.watch())
@@ -70,6 +75,10 @@ class SessionWorkflow:
             await self._end(CLOSED)
             raise
         await self._end(CLOSED)
+        errand = self._state.errand
+        if errand is None:
+            return None
+        return await report(errand, self._state, self._commands.inbox.outcome(errand.run_id))
 
     # ── messages ───────────────────────────────────────────────────────────────────────────────
 
@@ -158,7 +167,10 @@ class SessionWorkflow:
         try:
             loaded = await workflow.execute_local_activity(
                 names.OPEN_SESSION,
-                OpenSession(session_id=state.session_id),
+                OpenSession(
+                    session_id=state.session_id,
+                    parent_id="" if state.errand is None else state.errand.parent_id,
+                ),
                 result_type=LoadedSession,
                 **LOADING,
             )

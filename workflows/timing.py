@@ -72,6 +72,13 @@ LOOKING: dict[str, Any] = {
     "retry_policy": _STORE_RETRY,
 }
 """A look at the log, until it succeeds."""
+LISTING: dict[str, Any] = {
+    "start_to_close_timeout": timedelta(hours=1),
+    "heartbeat_timeout": HEARTBEAT_TIMEOUT,
+    "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_attempts=3),
+}
+"""How long a server may take is its declaration's matter; only the asking of a worker that died is
+repeated."""
 
 COPYING: dict[str, Any] = {
     "start_to_close_timeout": timedelta(minutes=10),

@@ -23,6 +23,7 @@ from perdure.protocol import (
     PlannedCall,
     RunPlace,
     RunTool,
+    SessionState,
     ToolReply,
 )
 from perdure.repair import INTERRUPTED
@@ -37,6 +38,7 @@ from perdure.workflows.approvals import (
 from perdure.workflows.failures import reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.log import SessionLog, wire_time
+from perdure.workflows.sub_agents import SubAgentCall, is_sub_agent_call
 from perdure.workflows.summaries import tool_summary
 from perdure.workflows.timing import CHECKING, tool_timing
 
@@ -50,7 +52,7 @@ class ToolCalls:
     def __init__(
         self,
         run: ActiveRun,
-        session_id: str,
+        state: SessionState,
         log: SessionLog,
         script: EventScript,
         publish: Callable[[Sequence[EventRecord]], None],
@@ -58,14 +60,14 @@ class ToolCalls:
         answered: Answered,
     ) -> None:
         self._run = run
-        self._session_id = session_id
+        self._state = state
         self._log = log
         self._script = script
         self._publish = publish
         self._history = history
         self._answered = answered
         self._at_work = 0
-        self._handles: list[workflow.ActivityHandle[ToolReply]] = []
+        self._handles: list[workflow.ActivityHandle[ToolReply] | SubAgentCall] = []
 
     def open(self, calls: Sequence[PlannedCall]) -> None:
         """The model asked for these calls. From now on those that wait can be answered."""
@@ -156,6 +158,7 @@ class ToolCalls:
             agent=self._run.agent,
             tool_name=call.call.name,
             arguments=proposal.arguments or {},
+            tools=self._run.tools,
         )
         error: ErrorInfo | None = None
         try:
@@ -186,7 +189,9 @@ class ToolCalls:
                 return _error(call, INTERRUPTED)
             if call.refusal:
                 return _error(call, call.refusal)
-            handle = self._start(call.call)
+            handle = None if is_sub_agent_call(call.call) else self._start(call.call)
+        if handle is None:
+            return _noted(call, await self._delegate(call.call))
         self._handles.append(handle)
         try:
             reply = await handle
@@ -196,6 +201,11 @@ class ToolCalls:
             return _noted(call, _error(call, told))
         self._history.add_messages(reply.batches)
         return _noted(call, reply.message)
+
+    async def _delegate(self, call: PlannedCall) -> MessageJson:
+        asked = SubAgentCall(call, self._state, self._log)
+        self._handles.append(asked)
+        return await asked.answer()
 
     def _start(self, call: PlannedCall) -> workflow.ActivityHandle[ToolReply]:
         run = self._run
@@ -207,11 +217,12 @@ class ToolCalls:
             next_index=run.next_index,
         )
         request = RunTool(
-            session_id=self._session_id,
+            session_id=self._state.session_id,
             agent=run.agent,
             run_id=run.run_id,
             call=call,
             place=place if run.stream else None,
+            tools=run.tools,
         )
         return workflow.start_activity(
             names.RUN_TOOL,

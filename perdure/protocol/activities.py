@@ -16,9 +16,10 @@ MAX_RESULT_BYTES = 1_000_000
 
 
 class OpenSession(Wire):
-    """Load the session, or create it."""
+    """Load the session, or create it, as a child of the parent if there is one."""
 
     session_id: str
+    parent_id: str = ""
 
 
 class LoadedSession(Wire):
@@ -59,21 +60,41 @@ class Appended(Wire):
 
 
 class StartRun(AppendEntries):
-    """Check that the agent's loop can start, then store the run's input."""
+    """Check that the agent's loop can start, then store the run's input. `tools` is the digest of
+    the tools that were listed for it.
+    """
 
     agent: str
     output: OutputSpec | None = None
+    tools: str = ""
 
 
 class RunPlan(Appended):
     """What the workflow needs to know of the loop that it drives, or, when the agent brings a loop
     of its own (`is_loop`), of that.
+
+    `asks_servers`: nothing was stored yet, because the agent's servers have to be asked for their
+    tools first.
     """
 
     model: str
     max_turns: int
     compact_at_tokens: int | None = None
     is_loop: bool = False
+    asks_servers: bool = False
+
+
+class ListTools(Wire):
+    """Ask the agent's servers for their tools."""
+
+    agent: str
+
+
+class ToolList(Wire):
+    """The key of a list of tools, and how many there are."""
+
+    digest: str
+    count: int = 0
 
 
 class CallModel(Wire):
@@ -90,6 +111,7 @@ class CallModel(Wire):
     place: RunPlace | None = None
     output: OutputSpec | None = None
     ephemeral: list[EntryJson] = []
+    tools: str = ""
 
 
 class PlannedCall(Wire):
@@ -97,6 +119,9 @@ class PlannedCall(Wire):
 
     `timeout` is in seconds; a call that is not idempotent runs at most once. One that
     `needs_approval` waits for a person; one that is not `parallel` runs alone, in its place.
+    `timeout` is in seconds; a call that is not idempotent runs at most once. `sub_agent` is the
+    agent that answers it, where that is another agent's matter, and `child_id` the session that is
+    made for it.
     """
 
     id: str
@@ -106,6 +131,8 @@ class PlannedCall(Wire):
     timeout: float | None = None
     needs_approval: bool = False
     parallel: bool = True
+    sub_agent: str = ""
+    child_id: str = ""
 
 
 class ModelReply(Wire):
@@ -130,6 +157,7 @@ class RunTool(Wire):
     run_id: str
     call: PlannedCall
     place: RunPlace | None = None
+    tools: str = ""
 
 
 class ToolReply(Wire):
@@ -147,6 +175,7 @@ class CheckArguments(Wire):
     agent: str
     tool_name: str
     arguments: dict[str, Any]
+    tools: str = ""
 
 
 class CheckedArguments(Wire):
@@ -190,6 +219,19 @@ class LoopReply(Wire):
     batches: int = 0
     events: list[EventRecord] = []
     error: ErrorInfo | None = None
+
+
+class ReadAnswer(Wire):
+    """Read what the model said last before the leaf."""
+
+    session_id: str
+    leaf_id: str
+
+
+class Answer(Wire):
+    """The content of a message, as JSON: what somebody else can read of it."""
+
+    content: list[dict[str, Any]] = []
 
 
 class Summarize(Wire):

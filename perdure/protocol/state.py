@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from temporalio.contrib.workflow_streams import WorkflowStreamState
 
 from perdure.protocol.activities import PlannedCall
@@ -69,6 +71,26 @@ class ActiveRun(Wire):
     restarts: int = 0
     joined: list[Outcome] = []
     calls: list[OpenCall] = []
+    tools: str = ""
+
+
+class Errand(Wire):
+    """What a sub-agent's session was started for: a run, on which the workflow's result
+    reports.
+
+    `depth` counts the sessions above it.
+    """
+
+    parent_id: str
+    run_id: str
+    depth: int
+
+
+class ErrandReport(Wire):
+    """What came of an errand: the outcome of its run, and the content of the answer."""
+
+    outcome: Outcome
+    content: list[dict[str, Any]] = []
 
 
 class EventMark(Wire):
@@ -92,6 +114,7 @@ class SessionState(Wire):
 
     session_id: str
     instance: str = ""
+    errand: Errand | None = None
     max_history_events: int = always(MAX_HISTORY_EVENTS)
     max_history_events_in_run: int = always(MAX_HISTORY_EVENTS * TIMES_IN_A_RUN)
     idle_timeout: float | None = None

@@ -16,7 +16,17 @@ MODELS: Final[dict[str, dict[str, LanguageModel]]] = {
             "Order 7 ships on Friday.",
             lambda messages: "Order 8, too.",
         )
-    }
+    },
+    "docs/mcp-and-sub-agents.md": {
+        CLAUDE: ScriptedModel(
+            [call("stock", shoe="walking boots")],
+            lambda messages: f"There are {messages[-1].text} pairs in stock.",
+        ),
+        "openai:gpt-6.1-sol": ScriptedModel("No, they sink."),
+        "google:gemini-3.8-flash": ScriptedModel(
+            [call("checker", task="Can boots swim?")], "They sink."
+        ),
+    },
 }
 """Who speaks for a provider's model."""
 

@@ -20,6 +20,8 @@ from perdure.stores import FileStore
 class Stage:
     """A folder with a journal and a store, and the worker processes that play on it."""
 
+    worker_module = "tests.engine.held_worker"
+
     def __init__(self, server: DevServer, folder: Path) -> None:
         self._server = server
         self._folder = folder
@@ -32,7 +34,7 @@ class Stage:
     async def start_worker(self) -> None:
         ready = self.steps()["ready"]
         arguments = [self._server.address, self._queue, str(self._folder)]
-        command = [sys.executable, "-m", "tests.engine.held_worker", *arguments]
+        command = [sys.executable, "-m", self.worker_module, *arguments]
         self._workers.append(await asyncio.to_thread(subprocess.Popen, command))
         await self.reached("ready", ready + 1)
 

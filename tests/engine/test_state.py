@@ -16,6 +16,7 @@ from perdure.protocol import (
     AppendCommand,
     ApproveCommand,
     BranchCommand,
+    Errand,
     ErrorInfo,
     EventMark,
     OpenCall,
@@ -57,6 +58,7 @@ RUN: dict[str, Any] = {
     "usage": Usage(input=30, output=40),
     "is_cancelled": True,
     "restarts": 2,
+    "tools": "fedcba9876543210",
     "joined": [
         Outcome(command_id="joined", verb="run", status="pending", digest="d" * 16, start_id="x")
     ],
@@ -79,6 +81,7 @@ RUN: dict[str, Any] = {
 STATE: dict[str, Any] = {
     "session_id": "carried",
     "instance": "b",
+    "errand": Errand(parent_id="parent", run_id="the-run", depth=2),
     "max_history_events": 0,
     "max_history_events_in_run": 0,
     "idle_timeout": 3600.0,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,6 +27,7 @@ from perdure import (
     CustomEntry,
     LoopContext,
     LoopError,
+    McpServer,
     Message,
     PerdureError,
     RunCancelledError,
@@ -33,6 +35,7 @@ from perdure import (
     Sessions,
     ToolArgumentsError,
     ephemeral,
+    sub_agent,
     text,
     tool,
 )
@@ -100,6 +103,14 @@ def _narrow(messages: list[Message]) -> str | ContextOverflowError:
     return ContextOverflowError("too long") if is_long else "noted"
 
 
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("recorded")
+server.tool("twin_ran")(lambda: "ran")
+server.run()
+"""
+
 AGENTS = [
     _agent("talks", "Hello.", "Again.", "Bye."),
     _agent("works", ["Adding.", call("add", a=1, b=2), call("fail")], "Done.", ""),
@@ -121,6 +132,13 @@ AGENTS = [
         [call("ask", what="1"), call("ask", what="2"), call("alone"), call("ask", what="3")],
         "Done.",
         [call("ask", what="4"), call("add", a=1, b=2)],
+    ),
+    _agent("helps", "It is 3."),
+    Agent(
+        "delegates",
+        model=ScriptedModel([call("helps", task="1 + 2?"), call("twin_ran")], "Done."),
+        tools=[sub_agent("helps", description="Helps.")],
+        mcp=[McpServer(sys.executable, "-c", SERVER)],
     ),
     _agent("never-stops", *([call("add", a=n, b=n)] for n in range(9))),
     Agent("loops", model=Clock()),
@@ -180,6 +198,10 @@ async def failures(session: Session) -> None:
             continue
 
 
+async def asked_once(session: Session) -> None:
+    await (await session.run("go"))
+
+
 async def appends_and_close(session: Session) -> None:
     await session.append("for the record", Note(body="kept"))
     await session.close()
@@ -210,6 +232,7 @@ SCENARIOS: dict[str, tuple[Scenario, str, int]] = {
     "renewed-while-waiting": (renewed_waiting, "asks", 1),
     "loops": (failures, "loops", 160),
     "loops-renewed": (failures, "loops", 1),
+    "sub-agent-and-server": (asked_once, "delegates", 160),
     "appends-and-close": (appends_and_close, "works", 160),
 }
 """What is recorded: a scenario, its agent, and the events after which the workflow continues as
@@ -237,7 +260,7 @@ async def _write(client: Client, folder: Path) -> None:
     query = f'WorkflowType = "{SESSION_WORKFLOW}"'
     executions = [execution async for execution in client.list_workflows(query)]
     for execution in sorted(executions, key=lambda execution: execution.start_time):
-        name = execution.id.removeprefix("session:")
+        name = re.sub(r"-[0-9a-f]{12}$", "", execution.id.removeprefix("session:"))
         runs[name] = runs.get(name, 0) + 1
         handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
         history = json.loads((await handle.fetch_history()).to_json())
