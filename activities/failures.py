@@ -34,11 +34,7 @@ def as_failure(error: PerdureError, *, is_final: bool | None = None) -> Applicat
     info = activity.info()
     activity.logger.log(
         logging.INFO if is_final else logging.WARNING,
-        "%s, attempt %d: %s: %s",
-        info.activity_type,
-        info.attempt,
-        name,
-        error,
+        f"{info.activity_type}, attempt {info.attempt}: {name}: {error}",
     )
     return ApplicationError(
         str(error),

@@ -120,7 +120,7 @@ async def _drive(
         raise
     except Exception as error:
         # Which kind it was is said, its text is not: it may hold what must not reach history.
-        activity.logger.exception("the loop %s raised", name)
+        activity.logger.exception(f"the loop {name} raised")
         raise LoopError(f"{name} raised {type(error).__name__}; see the worker's log") from error
 
 

@@ -60,7 +60,7 @@ class Agent:
     ) -> None:
         _check_name(name)
         if is_loop(model):
-            _check_loop_agent(name, tools, compact_at_tokens)
+            _check_loop_agent(name, bool(tools or mcp), compact_at_tokens)
         else:
             check_model(cast("ModelChoice", model))
         if not isinstance(instructions, str):
@@ -144,8 +144,8 @@ def _check_name(name: object) -> None:
         raise AgentError(f"the agent name {name!r} holds control characters; use printable ones")
 
 
-def _check_loop_agent(name: str, tools: object, compact_at_tokens: int | None) -> None:
-    if tools != ():
+def _check_loop_agent(name: str, has_tools: bool, compact_at_tokens: int | None) -> None:
+    if has_tools:
         raise AgentError(
             f"agent {name!r} brings a loop, which calls tools of its own; give them to the loop"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from temporalio.api.enums.v1.event_type_pb2 import EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 from temporalio.client import Client
+from temporalio.service import RPCError
 from temporalio.worker import Replayer
 
 from perdure import Agent, PerdurePlugin, Sessions
@@ -29,6 +31,14 @@ async def replay_all(client: Client, task_queue: str) -> None:
         history = await handle.fetch_history()
         if any(event.event_type == EVENT_TYPE_WORKFLOW_TASK_COMPLETED for event in history.events):
             await replayer.replay_workflow(history)  # which waits for ever for a first step
+
+
+async def terminate_all(client: Client, task_queue: str) -> None:
+    """End the sessions of a task queue that nobody serves any more."""
+    query = f'TaskQueue = "{task_queue}" AND ExecutionStatus = "Running"'
+    async for execution in client.list_workflows(query):
+        with contextlib.suppress(RPCError):  # it has ended meanwhile
+            await client.get_workflow_handle(execution.id).terminate()
 
 
 @pytest.fixture
@@ -51,5 +61,6 @@ def serving(server: DevServer, store: FileStore) -> Serving:
         async with build_worker(server.client, agents=agents, store=over, task_queue=queue):
             yield Sessions(server.client, over, task_queue=queue, **options)
         await replay_all(server.client, queue)
+        await terminate_all(server.client, queue)  # another test may use their IDs
 
     return serve

@@ -86,7 +86,7 @@ async def test_a_call_waits_for_a_person_and_its_siblings_go_on(serving: Serving
         [call("refund", order="7", cents=900), call("add", a=1, b=2)], "Both are done."
     )
     async with serving(agent) as sessions:
-        session = await sessions.open("siblings", agent="agent")
+        session = await sessions.open("approval-siblings", agent="agent")
         run = await session.run("refund 7, and 1 + 2?")
         [asked] = await pending(session)
         await until(lambda: _said(session, "3"))
@@ -122,7 +122,7 @@ async def test_whoever_watches_is_asked_and_may_answer(serving: Serving) -> None
         return "done"
 
     async with serving(scripted([call("wait", cents=1)], "Done.", tools=[wait])) as sessions:
-        session = await sessions.open("watched", agent="agent")
+        session = await sessions.open("approval-watched", agent="agent")
         run = await session.run("go")
         told = []
         async for event in run:
@@ -151,7 +151,7 @@ async def test_a_denial_is_a_result_that_the_model_reads(serving: Serving) -> No
     )
     agent = Agent("agent", model=model, tools=[shop.refund])
     async with serving(agent) as sessions:
-        session = await sessions.open("denied", agent="agent")
+        session = await sessions.open("approval-denied", agent="agent")
         run = await session.run("go")
         await pending(session, 2)
         await session.approve("call_1_1", approved=False, reason="not before Friday")
@@ -170,7 +170,7 @@ async def test_a_person_may_change_the_arguments_and_the_model_and_the_log_are_t
 ) -> None:
     shop = Shop()
     async with serving(shop.agent([call("refund", order="7", cents=900)], "I see.")) as sessions:
-        session = await sessions.open("edited", agent="agent")
+        session = await sessions.open("approval-edited", agent="agent")
         run = await session.run("go")
         await pending(session)
         await session.approve("call_1_1", arguments={"order": "7", "cents": 90})
@@ -190,7 +190,7 @@ async def test_changed_arguments_that_do_not_fit_are_refused_before_anything_hap
     """The call goes on waiting, and can be answered again."""
     shop = Shop()
     async with serving(shop.agent([call("refund", order="7", cents=900)], "I see.")) as sessions:
-        session = await sessions.open("misedited", agent="agent")
+        session = await sessions.open("approval-misedited", agent="agent")
         run = await session.run("go")
         asked = await pending(session)
         with pytest.raises(ToolArgumentsError, match="cents: Input should be a valid integer"):
@@ -213,7 +213,7 @@ async def test_a_predicate_asks_for_some_calls_only(serving: Serving) -> None:
         call("pay", order="4", cents="many"),
     ]
     async with serving(shop.agent(calls, "Done.")) as sessions:
-        session = await sessions.open("predicate", agent="agent")
+        session = await sessions.open("approval-predicate", agent="agent")
         run = await session.run("go")
         asked = await pending(session, 2)
         assert [approval.arguments["order"] for approval in asked] == ["2", "3"]
@@ -240,7 +240,7 @@ async def test_a_predicate_that_raises_has_not_said_that_nobody_need_be_asked(
         return "done"
 
     async with serving(scripted([call("risky")], "ok", tools=[risky])) as sessions:
-        session = await sessions.open(f"raising-{type(fault).__name__}", agent="agent")
+        session = await sessions.open(f"approval-raising-{type(fault).__name__}", agent="agent")
         run = await session.run("go")
         [asked] = await pending(session)
         await session.approve(asked)
@@ -258,7 +258,7 @@ async def test_answers_to_calls_that_do_not_wait_are_refused(serving: Serving) -
         "Done again.",
     )
     async with serving(agent) as sessions:
-        session = await sessions.open("not-waiting", agent="agent")
+        session = await sessions.open("approval-not-waiting", agent="agent")
         nothing = "no tool call '{}' waits for an approval; see the approvals in the status"
         assert await refused(session, "call_1_1") == nothing.format("call_1_1")
         run = await session.run("go")
@@ -276,7 +276,7 @@ async def test_answers_to_calls_that_do_not_wait_are_refused(serving: Serving) -
         again = await session.run("again")
         [asked] = await pending(session)
         assert await refused(session, "call_1_1") == nothing.format("call_1_1")
-        other = await sessions.open("not-waiting/other", agent="agent")
+        other = await sessions.open("approval-not-waiting/other", agent="agent")
         assert await refused(other, asked) == nothing.format(asked.tool_call_id)
         await session.approve(asked)
         await again
@@ -303,7 +303,7 @@ async def test_an_answer_to_a_call_that_was_seen_does_not_count_for_another_of_i
         tools=[refund],
     )
     async with serving(agent) as sessions:
-        session = await sessions.open("id-again", agent="agent")
+        session = await sessions.open("approval-id-again", agent="agent")
         run = await session.run("go")
         [first] = await pending(session)
         await session.approve(first)
@@ -341,7 +341,7 @@ async def test_two_calls_with_one_id_are_told_apart_by_what_was_seen(serving: Se
     )
     twins = Message(role="assistant", content=[first, second])
     async with serving(shop.agent(twins, "Done.")) as sessions:
-        session = await sessions.open("twins", agent="agent")
+        session = await sessions.open("approval-twins", agent="agent")
         run = await session.run("go")
         one, two = await pending(session, 2)
         assert "state a call_digest" in await refused(session, "twin")
@@ -355,7 +355,7 @@ async def test_of_answers_that_race_one_counts(serving: Serving) -> None:
     """Some agree, some do not, some change something: the call runs once, or not at all."""
     shop = Shop()
     async with serving(shop.agent([call("refund", order="7", cents=1)], "Done.")) as sessions:
-        session = await sessions.open("race", agent="agent")
+        session = await sessions.open("approval-race", agent="agent")
         run = await session.run("go")
         await pending(session)
         answers: list[dict[str, Any]] = [
@@ -377,10 +377,10 @@ async def test_one_answer_that_is_sent_twice_counts_once(serving: Serving) -> No
     """By its command's ID, as a signal and as an update; with other content it is a mistake."""
     shop = Shop()
     async with serving(shop.agent([call("refund", order="7", cents=1)], "Done.")) as sessions:
-        session = await sessions.open("twice", agent="agent")
+        session = await sessions.open("approval-twice", agent="agent")
         run = await session.run("go")
         await pending(session)
-        handle = sessions.client.get_workflow_handle(workflow_id("twice"))
+        handle = sessions.client.get_workflow_handle(workflow_id("approval-twice"))
         answer = ApproveCommand(command_id="mine", tool_call_id="call_1_1")
         for _ in range(3):
             await handle.signal("approve", answer)
@@ -402,7 +402,7 @@ async def test_cancel_answers_the_calls_that_wait_as_interrupted(serving: Servin
     shop = Shop()
     agent = shop.agent([call("refund", order="7", cents=1), call("add", a=1, b=2)], "", "Fine.")
     async with serving(agent) as sessions:
-        session = await sessions.open("cancelled-waiting", agent="agent")
+        session = await sessions.open("approval-cancelled-waiting", agent="agent")
         run = await session.run("go")
         await pending(session)
         await until(lambda: _said(session, "3"))
@@ -420,7 +420,7 @@ async def test_what_waits_survives_the_death_of_its_worker(serving: Serving) -> 
     agent = shop.agent([call("refund", order="7", cents=1)], "Done.")
     queue = f"test-{uuid.uuid4().hex}"
     async with serving(agent, task_queue=queue) as sessions:
-        session = await sessions.open("survivor", agent="agent")
+        session = await sessions.open("approval-survivor", agent="agent")
         run = await session.run("go")
         asked = await pending(session)
     async with serving(agent, task_queue=queue):
@@ -438,21 +438,21 @@ async def test_the_workflow_continues_as_new_while_it_waits(serving: Serving) ->
         [call("refund", order="7", cents=1), call("refund", order="8", cents=2)], "Done.", "Next."
     )
     async with serving(agent) as sessions:
-        session = await sessions.open("renewed", agent="agent")
+        session = await sessions.open("approval-renewed", agent="agent")
         run = await session.run("go")
         waiting = asyncio.create_task(run.messages())
         asked = await pending(session, 2)
         await session.approve(asked[0])
         steering = await session.run("quickly", when_busy="steer")
         queued = await session.run("and then")
-        handle = sessions.client.get_workflow_handle(workflow_id("renewed"))
+        handle = sessions.client.get_workflow_handle(workflow_id("approval-renewed"))
         renewals = 0
         for _ in range(2):
             for number in range(150):
                 await handle.signal("branch", f"nowhere {number}")  # refused: a queue of its own
                 await handle.signal("approve", "nothing")
-            await until(partial(_renewed, sessions, "renewed", renewals), seconds=60)
-            renewals = await _renewals(sessions, "renewed")
+            await until(partial(_renewed, sessions, "approval-renewed", renewals), seconds=60)
+            renewals = await _renewals(sessions, "approval-renewed")
         assert await session.approvals() == asked[1:]
 
         await session.approve(asked[1])
@@ -480,11 +480,11 @@ async def test_a_session_that_waits_is_not_idle(serving: Serving) -> None:
     """Nor does `close` end it under the run: it has its turn after it."""
     shop = Shop()
     async with serving(shop.agent([call("refund", order="7", cents=1)], "Done.")) as sessions:
-        session = await sessions.open("not-idle", agent="agent", idle_timeout=0.2)
+        session = await sessions.open("approval-not-idle", agent="agent", idle_timeout=0.2)
         run = await session.run("go")
         await pending(session)
         closing = asyncio.create_task(session.close())
-        handle = sessions.client.get_workflow_handle(workflow_id("not-idle"))
+        handle = sessions.client.get_workflow_handle(workflow_id("approval-not-idle"))
 
         async def several_timeouts_passed() -> bool:
             return (await counted(sessions.client, handle.id))["TIMER_FIRED"] >= 3
@@ -502,7 +502,7 @@ async def test_arguments_too_large_to_wait_are_an_error_that_the_model_reads(
     shop = Shop()
     agent = shop.agent([call("refund", order="x" * 250_000, cents=1)], "I see.")
     async with serving(agent) as sessions:
-        session = await sessions.open("too-large-to-ask", agent="agent")
+        session = await sessions.open("approval-too-large-to-ask", agent="agent")
         [(told, is_error)] = await results(await session.run("go"))
         assert is_error
         assert "200,000" in told
@@ -513,7 +513,7 @@ async def test_large_arguments_are_shown_shortened(serving: Serving) -> None:
     shop = Shop()
     agent = shop.agent([call("refund", order="x" * 50_000, cents=1)], "Done.")
     async with serving(agent) as sessions:
-        session = await sessions.open("shortened", agent="agent")
+        session = await sessions.open("approval-shortened", agent="agent")
         run = await session.run("go")
         [asked] = await pending(session)
         assert asked.is_cut
@@ -538,7 +538,7 @@ async def test_an_answer_is_taken_while_a_sibling_is_at_work(serving: Serving) -
         [call("slow"), call("refund", order="7", cents=1)], "Done.", tools=[slow, shop.refund]
     )
     async with serving(agent) as sessions:
-        session = await sessions.open("beside", agent="agent")
+        session = await sessions.open("approval-beside", agent="agent")
         run = await session.run("go")
         await is_running.wait()
         await pending(session)
@@ -553,7 +553,7 @@ async def test_twenty_turns_each_with_an_approval_renewed_at_every_step(serving:
     shop = Shop()
     steps = [[call("refund", order=str(n), cents=n), call("add", a=n, b=n)] for n in range(20)]
     async with serving(shop.agent(*steps, "Done."), max_history_events=1) as sessions:
-        session = await sessions.open("twenty", agent="agent")
+        session = await sessions.open("approval-twenty", agent="agent")
         run = await session.run("go")
 
         async def answer() -> None:
@@ -569,7 +569,7 @@ async def test_twenty_turns_each_with_an_approval_renewed_at_every_step(serving:
         assert [(order, cents) for order, cents in shop.paid] == [(str(n), n) for n in range(20)]
         ends = [event for event in events if event.type == "tool_execution_end"]
         assert len(ends) == 40
-        assert await _renewals(sessions, "twenty") >= 10
+        assert await _renewals(sessions, "approval-twenty") >= 10
 
 
 async def test_a_full_queue_keeps_nobody_from_answering_or_cancelling(serving: Serving) -> None:
@@ -579,7 +579,7 @@ async def test_a_full_queue_keeps_nobody_from_answering_or_cancelling(serving: S
         [call("refund", order="7", cents=1)], [call("refund", order="8", cents=2)], "Done."
     )
     async with serving(agent) as sessions:
-        session = await sessions.open("full-queue", agent="agent")
+        session = await sessions.open("approval-full-queue", agent="agent")
         run = await session.run("go")
         [asked] = await pending(session)
         room = MAX_COMMAND_BYTES - len(AppendCommand(command_id="x" * 16, entries=[{}]).to_json())

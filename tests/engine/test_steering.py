@@ -103,7 +103,7 @@ async def test_a_run_takes_so_many_along_and_no_more(serving: Serving) -> None:
 
     model = ScriptedModel(first, lambda messages: f"after {messages[-1].text}")
     async with serving(Agent("agent", model=model)) as sessions:
-        session = await sessions.open("crowd", agent="agent")
+        session = await sessions.open("steering-crowd", agent="agent")
         run = await session.run("go")
         await is_asked.wait()
         steers = [
@@ -171,7 +171,7 @@ async def test_a_run_out_of_turns_ends_well_though_somebody_would_steer_it(
     model = ScriptedModel([call("work")], last, "steered", "queued")
     agent = Agent("agent", model=model, tools=[held.tool], max_turns=2)
     async with serving(agent) as sessions:
-        session = await sessions.open("last-turn", agent="agent")
+        session = await sessions.open("steering-last-turn", agent="agent")
         run = await session.run("go")
         held.may_end.set()
         await is_asked.wait()
@@ -190,7 +190,7 @@ async def test_a_run_that_fails_for_its_turns_does_not_take_along_who_would_stee
     model = ScriptedModel([call("work")], "steered")
     agent = Agent("agent", model=model, tools=[held.tool], max_turns=1)
     async with serving(agent) as sessions:
-        session = await sessions.open("too-many-turns", agent="agent")
+        session = await sessions.open("steering-too-many-turns", agent="agent")
         run = await session.run("go")
         await held.is_running.wait()
         steering = await session.run("faster", when_busy="steer")
@@ -205,12 +205,12 @@ async def test_a_run_that_is_still_starting_is_joined(serving: Serving) -> None:
     """Both come at once, while no worker is there."""
     model = ScriptedModel("Blue it is.", "never said")
     agent = Agent("agent", model=model)
-    async with serving(agent, task_queue="starting") as sessions:
-        session = await sessions.open("starting", agent="agent")
-    handle = sessions.client.get_workflow_handle(workflow_id("starting"))
+    async with serving(agent, task_queue="steering-starting") as sessions:
+        session = await sessions.open("steering-starting", agent="agent")
+    handle = sessions.client.get_workflow_handle(workflow_id("steering-starting"))
     await handle.signal("run", {"command_id": "first", "entries": "paint it"})
     await handle.signal("run", {"command_id": "joins", "entries": "in blue", "when_busy": "steer"})
-    async with serving(agent, task_queue="starting"):
+    async with serving(agent, task_queue="steering-starting"):
         assert [m.text for m in await session.attach("first")] == ["in blue", "Blue it is."]
         assert [m.text for m in await session.attach("joins")] == ["Blue it is."]
 
@@ -223,7 +223,7 @@ async def test_who_would_steer_a_run_that_does_not_start_runs_instead(
     at once, while no worker is there.
     """
     agent = Agent("agent", model=ScriptedModel("Fine."))
-    queue = f"no-start-{is_cancelled}"
+    queue = f"steering-no-start-{is_cancelled}"
     async with serving(agent, task_queue=queue) as sessions:
         session = await sessions.open(queue, agent="agent")
     handle = sessions.client.get_workflow_handle(workflow_id(queue))

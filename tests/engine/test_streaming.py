@@ -133,7 +133,7 @@ async def test_nothing_is_told_when_nobody_asked(serving: Serving) -> None:
         assert await signals(sessions, "unasked") == 0
         handle = sessions.client.get_workflow_handle("session:unasked")
         written = [event.SerializeToString() for event in (await handle.fetch_history()).events]
-        for name in (b"place", b"batches", b"events", b"output", b"faults"):
+        for name in (b"place", b"batches", b"events", b"json_schema", b"faults"):
             assert not any(b'"%s"' % name in event for event in written)
 
 

@@ -44,7 +44,7 @@ async def test_watchers_hear_how_an_async_tool_gets_on(serving: Serving) -> None
         return "done"
 
     async with serving(scripted([call("work")], "ok", tools=[work])) as sessions:
-        session = await sessions.open("progress", agent="agent")
+        session = await sessions.open("progress-progress", agent="agent")
         run = await session.run("go", stream=True)
         events = await watched_until(run, "half of it", may_end.set)
     assert reports(events) == [("unpacking", 0.25), ("half of it", 0.5)]
@@ -71,7 +71,7 @@ async def test_a_tool_in_a_thread_reports_too_and_a_sibling_does_not_hide_it(
 
     agent = scripted([call("work"), call("add", a=1, b=2)], "ok", tools=[work, add])
     async with serving(agent) as sessions:
-        session = await sessions.open("thread-progress", agent="agent")
+        session = await sessions.open("progress-thread-progress", agent="agent")
         events = []
         async for event in await session.run("go", stream=True):
             events.append(event)
@@ -91,9 +91,9 @@ async def test_nothing_is_sent_when_nobody_asked_for_it(serving: Serving) -> Non
         return "done"
 
     async with serving(scripted([call("work")], "ok", tools=[work])) as sessions:
-        session = await sessions.open("quiet", agent="agent")
+        session = await sessions.open("progress-quiet", agent="agent")
         await (await session.run("go"))
-        events = await counted(sessions.client, workflow_id("quiet"))
+        events = await counted(sessions.client, workflow_id("progress-quiet"))
     assert events["WORKFLOW_EXECUTION_SIGNALED"] == 0
 
 
@@ -112,10 +112,10 @@ async def test_a_flood_of_reports_is_a_trickle_to_the_workflow(serving: Serving)
         return "done"
 
     async with serving(scripted([call("work")], "ok", tools=[work])) as sessions:
-        session = await sessions.open("flood-of-reports", agent="agent")
+        session = await sessions.open("progress-flood-of-reports", agent="agent")
         run = await session.run("go", stream=True)
         events = await watched_until(run, "last", may_end.set)
-        history = await counted(sessions.client, workflow_id("flood-of-reports"))
+        history = await counted(sessions.client, workflow_id("progress-flood-of-reports"))
     assert history["WORKFLOW_EXECUTION_SIGNALED"] <= 10
     told = reports(events)
     assert len(told) <= 200
@@ -141,7 +141,7 @@ async def test_a_tool_in_a_thread_sees_that_nobody_waits_any_more(
         return "never read"
 
     async with serving(scripted([call("endless")], "ok", tools=[endless])) as sessions:
-        session = await sessions.open(f"thread-{by}", agent="agent")
+        session = await sessions.open(f"progress-thread-{by}", agent="agent")
         run = await session.run("go", stream=True)
         await started.wait()
         if by == "cancel":
@@ -171,7 +171,7 @@ async def test_an_async_tool_is_cancelled_with_its_run(serving: Serving) -> None
         raise AssertionError
 
     async with serving(scripted([call("endless")], "ok", tools=[endless])) as sessions:
-        session = await sessions.open("async-cancel", agent="agent")
+        session = await sessions.open("progress-async-cancel", agent="agent")
         run = await session.run("go")
         await started.wait()
         await session.cancel()

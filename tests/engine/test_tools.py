@@ -80,7 +80,7 @@ async def test_a_tool_that_takes_too_long_is_a_result_that_says_so(serving: Serv
         await asyncio.Event().wait()
         return "never"
 
-    [result] = await results_of(serving, "too-long", [endless], call("endless"))
+    [result] = await results_of(serving, "tools-too-long", [endless], call("endless"))
     assert result.is_error
     assert result.text == "the tool endless did not finish within 0.2 seconds"
 
@@ -196,7 +196,7 @@ async def test_a_call_that_is_not_parallel_runs_alone_and_in_its_place(serving: 
 
     names = ["a", "b", "C", "D", "e", "f"]
     calls = [call("alone" if name.isupper() else "beside", name=name) for name in names]
-    results = await results_of(serving, "alone", [beside, alone], *calls)
+    results = await results_of(serving, "tools-alone", [beside, alone], *calls)
     assert [result.text for result in results][2:4] == ["C", "D"]
     assert [name for name, _ in seen][2:4] == ["C", "D"]
     beside_it = dict(seen)
@@ -223,7 +223,7 @@ async def test_a_call_that_is_not_parallel_waits_for_the_approval_of_those_befor
 
     calls = [call("read", name="1"), call("write", name="2"), call("read", name="3")]
     async with serving(scripted(calls, "done", tools=[write, read])) as sessions:
-        session = await sessions.open("approved-alone", agent="agent")
+        session = await sessions.open("tools-approved-alone", agent="agent")
         run = await session.run("go")
 
         async def has_read() -> bool:
@@ -257,7 +257,7 @@ async def test_whatever_a_tool_raises_is_a_result_and_its_worker_lives_on(
         raise fault
 
     broken = tool(raise_it_too if is_async else raise_it, name="broken")
-    session_id = f"raises/{type(fault).__name__}/{is_async}"
+    session_id = f"tools-raises/{type(fault).__name__}/{is_async}"
     wrong, right = await results_of(
         serving, session_id, [broken, add], call("broken"), call("add", a=1, b=2)
     )
@@ -276,7 +276,7 @@ async def test_an_exception_without_a_readable_text_is_a_result_that_names_it(
     async def broken() -> str:
         raise Mute
 
-    [result] = await results_of(serving, "mute", [broken], call("broken"))
+    [result] = await results_of(serving, "tools-mute", [broken], call("broken"))
     assert result.is_error
     assert result.text == "Mute, whose text cannot be read"
 
@@ -286,7 +286,7 @@ async def test_numbers_that_json_does_not_have_are_told_by_name(serving: Serving
     async def measure() -> dict[str, float]:
         return {"x": float("nan"), "y": float("-inf")}
 
-    [result] = await results_of(serving, "nan", [measure], call("measure"))
+    [result] = await results_of(serving, "tools-nan", [measure], call("measure"))
     assert (result.text, result.is_error) == ('{"x":NaN,"y":-Infinity}', False)
 
 
@@ -303,7 +303,7 @@ async def test_text_and_errors_too_long_for_a_model_are_cut_and_images_are_not(
         return ["a" * 100, image, "z" * 100]
 
     calls = call("long", fails=False), call("long", fails=True)
-    results = await results_of(serving, "cut", [long], *calls)
+    results = await results_of(serving, "tools-cut", [long], *calls)
     [result] = [result for result in results if not result.is_error]
     [error] = [result for result in results if result.is_error]
     note = "\n[… 170 of 200 characters are left out here: a result of this tool is cut to 30 …]\n"
@@ -322,7 +322,7 @@ async def test_results_are_cut_to_a_hundred_thousand_characters_by_default(
     async def flood() -> str:
         return "x" * 3_000_000
 
-    [result] = await results_of(serving, "default-cut", [flood], call("flood"))
+    [result] = await results_of(serving, "tools-default-cut", [flood], call("flood"))
     assert not result.is_error
     assert result.text.count("x") == 100_000
     assert "[… 2,900,000 of 3,000,000 characters are left out here" in result.text
