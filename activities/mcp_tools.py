@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -49,6 +49,7 @@ class McpTool(Tool[..., Any]):
             name=tool_name(server.prefix, offer.name),
             idempotent=server.is_idempotent(offer.name),
             timeout=server.timeout,
+            needs_approval=server.wants_approval(offer.name),
         )
         # What a tool otherwise reads from its function.
         description = offer.description or offer.title or ""
@@ -57,6 +58,10 @@ class McpTool(Tool[..., Any]):
         object.__setattr__(self, "parameters", schema)
         self._connection = connection
         self._offered = offer.name
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Whether the arguments fit is for the server to say, when it is called."""
+        refuse_invalid_json(self.name, arguments)
 
     async def call(
         self, arguments: Mapping[str, Any], context: ToolContext
@@ -84,8 +89,9 @@ def tools_of(
     """
     offered = list(offers)
     names = {offer.name for offer in offered}
-    for what, wanted in (("only", server.only), ("idempotent", server.idempotent)):
-        if isinstance(wanted, Collection) and (missing := sorted(wanted - names)):
+    for what in ("only", "idempotent", "needs_approval"):
+        wanted: object = getattr(server, what)
+        if isinstance(wanted, frozenset) and (missing := sorted(wanted - names)):
             raise AgentError(
                 f"the MCP server {server.label!r} has no tool {missing[0]!r}, which {what} names; "
                 f"it has: {', '.join(sorted(names)) or 'none'}"

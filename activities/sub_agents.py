@@ -13,6 +13,8 @@ from perdure.entries import MessageEntry
 from perdure.errors import PerdureError
 from perdure.messages import FileBlock, ImageBlock, Role, TextBlock
 from perdure.protocol import Answer, CallModel, ReadAnswer
+from perdure.tool_texts import cut_texts
+from perdure.tools import MAX_RESULT
 from perdure.transcript_cache import Transcripts
 
 _SAID = (TextBlock, ImageBlock, FileBlock)
@@ -51,7 +53,8 @@ class SubAgentActivities:
         for entry in reversed(transcript.path(request.leaf_id)):
             if isinstance(entry, MessageEntry) and entry.message.role == Role.ASSISTANT:
                 said = [block for block in entry.message.content if isinstance(block, _SAID)]
-                return Answer(content=[_unsigned(block).to_wire() for block in said])
+                shown = cut_texts(tuple(_unsigned(block) for block in said), MAX_RESULT)
+                return Answer(content=[block.to_wire() for block in shown])
         return Answer()
 
 

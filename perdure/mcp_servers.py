@@ -25,9 +25,10 @@ class McpServer:
 
     `name` is what messages call the server. With a `prefix` its tools are called `<prefix>_<tool>`.
     `only` are the tools that the agent gets; without it, all. `idempotent` says of all tools, or of
-    those that are named, that they may run again when their worker died half-way. `timeout` is in
-    seconds, for one call; `start_timeout` for the server to be there. `only` and `idempotent` use
-    the server's own names.
+    those that are named, that they may run again when their worker died half-way;
+    `needs_approval` that their calls wait for a person. `timeout` is in seconds, for one call;
+    `start_timeout` for the server to be there. Where tools are named, it is by the server's own
+    names.
 
     Raises `AgentError` when something is declared wrongly. Nothing is started or asked here.
     """
@@ -44,6 +45,7 @@ class McpServer:
         prefix: str = "",
         only: Collection[str] | None = None,
         idempotent: bool | Collection[str] = False,
+        needs_approval: bool | Collection[str] = False,
         timeout: float | None = None,
         start_timeout: float = START_TIMEOUT,
     ) -> None:
@@ -65,9 +67,8 @@ class McpServer:
             raise AgentError(f"the MCP server {self.label!r} is a URL; it has no env, cwd or words")
         self.prefix = prefix
         self.only = None if only is None else _names(only, "only")
-        self.idempotent = (
-            idempotent if isinstance(idempotent, bool) else _names(idempotent, "idempotent")
-        )
+        self.idempotent = _which(idempotent, "idempotent")
+        self.needs_approval = _which(needs_approval, "needs_approval")
         self.timeout = None if timeout is None else _seconds(timeout, "timeout")
         self.start_timeout = _seconds(start_timeout, "start_timeout")
 
@@ -77,9 +78,11 @@ class McpServer:
 
     def is_idempotent(self, tool_name: str) -> bool:
         """Whether the server's tool of that name may run again."""
-        if isinstance(self.idempotent, bool):
-            return self.idempotent
-        return tool_name in self.idempotent
+        return _holds(self.idempotent, tool_name)
+
+    def wants_approval(self, tool_name: str) -> bool:
+        """Whether a call of the server's tool of that name waits for a person."""
+        return _holds(self.needs_approval, tool_name)
 
 
 def _text(value: object, what: str) -> str:
@@ -107,6 +110,14 @@ def _names(names: Collection[str], what: str) -> frozenset[str]:
     if isinstance(given, str) or not all(isinstance(name, str) for name in given):
         raise AgentError(f"{what} of an MCP server must be a list of tool names, not {names!r}")
     return frozenset(given)
+
+
+def _which(which: bool | Collection[str], what: str) -> bool | frozenset[str]:
+    return which if isinstance(which, bool) else _names(which, what)
+
+
+def _holds(which: bool | frozenset[str], tool_name: str) -> bool:
+    return which if isinstance(which, bool) else tool_name in which
 
 
 def _seconds(value: float, what: str) -> float:

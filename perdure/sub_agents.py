@@ -13,6 +13,7 @@ from pydantic import Field
 
 from perdure.agent import MAX_NAME, Agent
 from perdure.errors import AgentError, ToolCallError
+from perdure.tool_condition import NeedsApproval
 from perdure.tools import Tool
 
 TASK: Final = "task"
@@ -34,11 +35,15 @@ class SubAgent(Tool[..., Any]):
         description: str,
         name: str | None = None,
         timeout: float | None = None,
+        needs_approval: NeedsApproval = False,
     ) -> None:
         self.agent = agent if isinstance(agent, Agent) else None
         self.agent_name = _checked_name(agent)
         super().__init__(
-            _described(description, self.agent_name), name=name or self.agent_name, timeout=timeout
+            _described(description, self.agent_name),
+            name=name or self.agent_name,
+            timeout=timeout,
+            needs_approval=needs_approval,
         )
 
 
@@ -48,6 +53,7 @@ def sub_agent(
     description: str,
     name: str | None = None,
     timeout: float | None = None,
+    needs_approval: NeedsApproval = False,
 ) -> SubAgent:
     """Make a tool of an agent: `tools=[sub_agent(researcher, description="Looks things up.")]`.
 
@@ -57,10 +63,13 @@ def sub_agent(
     agent serves the other, too; one that is only named has to be served by the same workers.
 
     `description` says what the agent is good for, `name` what the tool is called (the agent's name,
-    unless told otherwise). After `timeout` seconds the other run is cancelled. Raises `AgentError`
-    when the declaration is wrong.
+    unless told otherwise). After `timeout` seconds the other run is cancelled. With
+    `needs_approval` a call waits for a person, as that of any tool. Raises `AgentError` when the
+    declaration is wrong.
     """
-    return SubAgent(agent, description=description, name=name, timeout=timeout)
+    return SubAgent(
+        agent, description=description, name=name, timeout=timeout, needs_approval=needs_approval
+    )
 
 
 def _checked_name(agent: Agent | str) -> str:

@@ -82,6 +82,7 @@ class ModelCalls:
             place=self._place(next_index, number) if run.stream else None,
             output=run.output,
             ephemeral=run.ephemeral,
+            tools=run.tools,
         )
         self._asked = calling = workflow.start_activity(
             names.CALL_MODEL,

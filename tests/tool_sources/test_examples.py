@@ -30,7 +30,7 @@ def clerk(monkeypatch: pytest.MonkeyPatch) -> Agent:
 
 async def test_the_clerk_asks_the_server_and_the_checker(serving: Serving, clerk: Agent) -> None:
     async with serving(clerk) as sessions:
-        session = await sessions.open("example", agent="clerk")
+        session = await sessions.open("example-clerk", agent="clerk")
         messages = await (await session.run("Do you have walking boots?"))
         results = {message.tool_name: message for message in messages if message.tool_name}
         assert set(results) == {"checker", "stock"}

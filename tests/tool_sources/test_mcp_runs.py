@@ -43,7 +43,7 @@ def using(*servers: McpServer, says: Any = (), tools: Any = ()) -> Agent:
 async def results_of(serving: Serving, agent: Agent, session_id: str) -> list[Message]:
     """What the model read."""
     async with serving(agent) as sessions:
-        session = await sessions.open(session_id, agent="agent")
+        session = await sessions.open(f"mcp-{session_id}", agent="agent")
         messages = await (await session.run("go"))
         return [message for message in messages if message.role == "tool_result"]
 
@@ -63,7 +63,7 @@ async def test_the_tools_are_listed_once_per_run_and_keep_their_place(
     with_own = Agent("agent", model=agent.model, tools=[add], mcp=agent.mcp)
     model: Any = with_own.model
     async with serving(with_own) as sessions:
-        session = await sessions.open("listed", agent="agent")
+        session = await sessions.open("mcp-listed", agent="agent")
         first, *_ = await (await session.run("go"))
         assert first.tool_calls
         assert await scheduled(sessions, session) == {
@@ -88,7 +88,7 @@ async def test_a_model_is_told_of_the_tools_as_the_server_describes_them(folder:
 
 async def test_an_agent_without_servers_lists_nothing(serving: Serving) -> None:
     async with serving(using(says=[[call("add", a=1, b=2)]], tools=[add])) as sessions:
-        session = await sessions.open("without", agent="agent")
+        session = await sessions.open("mcp-without", agent="agent")
         await (await session.run("go"))
         assert names.LIST_TOOLS not in await scheduled(sessions, session)
 
@@ -149,7 +149,7 @@ async def test_cancelling_a_run_leaves_its_call(serving: Serving, folder: Folder
     folder.hold("slow")
     agent = using(folder.server(), says=[[call("slow", word="a")]])
     async with serving(agent) as sessions:
-        session = await sessions.open("left", agent="agent")
+        session = await sessions.open("mcp-left", agent="agent")
         run = await session.run("go")
         await folder.reached("slow")
         await session.cancel()
@@ -173,7 +173,7 @@ async def test_a_server_that_cannot_be_reached_fails_the_run_before_anything_is_
 ) -> None:
     """6.2: the error says which server and why, and the next run may work."""
     async with serving(using(declared)) as sessions:
-        session = await sessions.open(f"unreachable-{declared.label[:5]}", agent="agent")
+        session = await sessions.open(f"mcp-unreachable-{declared.label[:5]}", agent="agent")
         with pytest.raises(McpServerError, match="the MCP server"):
             await (await session.run("go"))
         assert await store.load_entries(session.id) == []
@@ -187,10 +187,10 @@ async def test_two_tools_of_one_name_fail_the_run_before_anything_is_stored(
     """6.2"""
     agent = using(folder.server(kind), tools=[add] if kind == "clash" else [])
     async with serving(agent) as sessions:
-        session = await sessions.open(f"two-{kind}", agent="agent")
+        session = await sessions.open(f"mcp-two-{kind}", agent="agent")
         with pytest.raises(AgentError, match=r"two tools named '(add|twin)', one of them from"):
             await (await session.run("go"))
-        assert await store.load_entries(f"two-{kind}") == []
+        assert await store.load_entries(f"mcp-two-{kind}") == []
 
 
 async def test_a_prefix_keeps_two_servers_apart(serving: Serving, folder: Folder) -> None:
@@ -206,7 +206,7 @@ async def test_a_declaration_that_names_what_is_not_there_fails_the_run(
 ) -> None:
     agent = using(folder.server("odd-names", **{option: ["shop.find"]}))
     async with serving(agent) as sessions:
-        session = await sessions.open(f"misnamed-{option}", agent="agent")
+        session = await sessions.open(f"mcp-misnamed-{option}", agent="agent")
         with pytest.raises(AgentError, match=f"no tool 'shop.find', which {option} names; it has"):
             await (await session.run("go"))
 
@@ -224,7 +224,7 @@ async def test_the_processes_end_with_the_worker(serving: Serving, folder: Folde
     folder.hold("slow")
     agent = using(folder.server(), says=[[call("slow", word="a")]])
     async with serving(agent) as sessions:
-        session = await sessions.open("with-the-worker", agent="agent")
+        session = await sessions.open("mcp-with-the-worker", agent="agent")
         await session.run("go")
         await folder.reached("slow")
         assert len(folder.processes()) == 1
@@ -248,12 +248,12 @@ async def test_secrets_reach_the_server_and_nothing_else(
     told = []
     with folder.http(port):
         async with serving(using(*servers[:2], says=says)) as sessions:
-            session = await sessions.open("secretive", agent="agent")
+            session = await sessions.open("mcp-secretive", agent="agent")
             messages = await (await session.run("go"))
             assert [message.text for message in messages[1:3]] == ["true", "true"]
             told.append(await _history(sessions, session))
     async with serving(using(*servers)) as sessions:
-        session = await sessions.open("secretive-failing", agent="agent")
+        session = await sessions.open("mcp-secretive-failing", agent="agent")
         with pytest.raises(McpServerError) as raised:
             await (await session.run("go"))
         told += [await _history(sessions, session), str(raised.value), repr(servers)]
@@ -298,3 +298,19 @@ def test_connections_are_one_for_each_server(tmp_path: Path) -> None:
     server = Folder(tmp_path).server()
     connections = McpConnections()
     assert connections.to(server) is connections.to(server)
+
+
+async def test_a_call_of_a_server_may_wait_for_a_person(serving: Serving, folder: Folder) -> None:
+    """Who may change its arguments."""
+    server = folder.server(only=["add", "pid"], needs_approval=["add"])
+    agent = using(server, says=[[call("add", a=1, b=2), call("pid")]])
+    async with serving(agent) as sessions:
+        session = await sessions.open("approved", agent="agent")
+        run = await session.run("go")
+        async for event in run:
+            if event.approval is not None:
+                await session.approve(event.approval, arguments={"a": 40, "b": 2})
+                break
+        results = {message.tool_name: message for message in await run if message.tool_name}
+        assert results["add"].text.endswith("42")
+        assert not results["add"].is_error

@@ -58,15 +58,15 @@ async def test_a_sub_agent_answers_in_a_session_of_its_own(
 ) -> None:
     other = helper([call("add", a=1, b=2)], "It is 3.", tools=[add])
     async with serving(asking(other)) as sessions:
-        session = await sessions.open("parent", agent="boss")
+        session = await sessions.open("sub-parent", agent="boss")
         messages = await (await session.run("go"))
         assert [message.text for message in messages] == ["", "It is 3.", "I heard: It is 3."]
         assert (messages[1].role, messages[1].tool_name) == ("tool_result", "helper")
 
         [child] = await children(sessions, session)
         child_id = child.removeprefix("session:")
-        assert child_id.startswith("parent.helper-")
-        assert (await store.load_session(child_id)).parent_id == "parent"
+        assert child_id.startswith("sub-parent.helper-")
+        assert (await store.load_session(child_id)).parent_id == "sub-parent"
         assert texts(await store.load_entries(child_id)) == [
             "How much is 1 + 2?",
             "",
@@ -81,7 +81,7 @@ async def test_the_session_of_a_sub_agent_can_be_opened_and_asked_again(
     serving: Serving,
 ) -> None:
     async with serving(asking(helper("It is 3.", "Because."))) as sessions:
-        session = await sessions.open("reopened", agent="boss")
+        session = await sessions.open("sub-reopened", agent="boss")
         await (await session.run("go"))
         [child] = await children(sessions, session)
         again = await sessions.open(child.removeprefix("session:"), agent="helper")
@@ -99,7 +99,7 @@ async def test_several_sub_agents_of_one_message_work_side_by_side(serving: Serv
     other = helper([call("meet")], "We met.", tools=[meet])
     says = [call("helper", task="one"), call("helper", task="two")]
     async with serving(asking(other, says=says)) as sessions:
-        session = await sessions.open("two", agent="boss")
+        session = await sessions.open("sub-two", agent="boss")
         messages = await (await session.run("go"))
         assert [message.text for message in messages[1:3]] == ["We met.", "We met."]
         assert len(set(await children(sessions, session))) == 2
@@ -107,7 +107,7 @@ async def test_several_sub_agents_of_one_message_work_side_by_side(serving: Serv
 
 async def test_a_sub_agent_that_fails_is_an_error_that_the_model_reads(serving: Serving) -> None:
     async with serving(asking(helper(RuntimeError("secret")))) as sessions:
-        session = await sessions.open("failing", agent="boss")
+        session = await sessions.open("sub-failing", agent="boss")
         _, result, answer = await (await session.run("go"))
         assert result.is_error
         assert result.text == "ModelError: scripted raised RuntimeError; see the worker's log"
@@ -118,7 +118,7 @@ async def test_a_sub_agent_that_no_worker_serves_is_an_error_that_the_model_read
     serving: Serving,
 ) -> None:
     async with serving(asking(sub_agent("nobody", description="Is not there."))) as sessions:
-        session = await sessions.open("unserved", agent="boss")
+        session = await sessions.open("sub-unserved", agent="boss")
         _, result, _ = await (await session.run("go"))
         assert result.is_error
         assert result.text.startswith("UnknownAgentError: no agent 'nobody' on this worker")
@@ -127,7 +127,7 @@ async def test_a_sub_agent_that_no_worker_serves_is_an_error_that_the_model_read
 async def test_a_task_that_does_not_fit_is_an_error_and_starts_nothing(serving: Serving) -> None:
     says = [call("helper", task=7), call("helper"), call("helper", task="")]
     async with serving(asking(helper("never"), says=says)) as sessions:
-        session = await sessions.open("misfit", agent="boss")
+        session = await sessions.open("sub-misfit", agent="boss")
         messages = await (await session.run("go"))
         results = [message for message in messages if message.role == "tool_result"]
         assert [result.is_error for result in results] == [True, True, True]
@@ -154,7 +154,7 @@ async def test_cancelling_a_run_cancels_that_of_its_sub_agent(
     other = helper([call("endless")], "again", tools=[endless])
     middle = sub_agent(asking(other, name="middle"), description="Asks on.")
     async with serving(asking(middle)) as sessions:
-        session = await sessions.open("cancelled", agent="boss")
+        session = await sessions.open("sub-cancelled", agent="boss")
         run = await session.run("go")
         await is_working.wait()
         await session.cancel()
@@ -191,7 +191,7 @@ async def test_a_sub_agent_that_takes_too_long_is_cancelled_and_the_model_reads_
     slow = Agent("slow", model=ScriptedModel([call("endless")]), tools=[endless])
     other = sub_agent(slow, description="Is slow.", timeout=0.5)
     async with serving(asking(other)) as sessions:
-        session = await sessions.open("too-long", agent="boss")
+        session = await sessions.open("sub-too-long", agent="boss")
         _, result, _ = await (await session.run("go"))
         assert result.is_error
         assert result.text == "the agent did not finish within 0.5 seconds"
@@ -213,11 +213,11 @@ async def test_a_session_that_is_ended_takes_its_sub_agents_along(serving: Servi
 
     other = helper([call("endless")], tools=[endless])
     async with serving(asking(other)) as sessions:
-        session = await sessions.open("ended", agent="boss")
+        session = await sessions.open("sub-ended", agent="boss")
         await session.run("go")
         await is_working.wait()
         [child] = await children(sessions, session)
-        await sessions.client.get_workflow_handle(workflow_id("ended")).terminate()
+        await sessions.client.get_workflow_handle(workflow_id("sub-ended")).terminate()
         await asyncio.wait_for(was_cancelled.wait(), 20)
         handle = sessions.client.get_workflow_handle(child)
         async with asyncio.timeout(20):
@@ -232,7 +232,7 @@ async def test_an_agent_that_asks_itself_comes_to_an_end(serving: Serving) -> No
     me = sub_agent("narcissus", description="Asks itself.")
     model = ScriptedModel([call("narcissus", task="You do it.")], _depth)
     async with serving(Agent("narcissus", model=model, tools=[me])) as sessions:
-        session = await sessions.open("mirror", agent="narcissus")
+        session = await sessions.open("sub-mirror", agent="narcissus")
         *_, answer = await (await session.run("go"))
         assert answer.text == "5 below me"
 
@@ -256,7 +256,7 @@ async def test_nested_sub_agents_hold_no_place_on_the_worker(
         server.client, task_queue="narrow", plugins=[plugin], max_concurrent_activities=1
     ):
         sessions = Sessions(server.client, store, task_queue="narrow")
-        session = await sessions.open("nested", agent="boss")
+        session = await sessions.open("sub-nested", agent="boss")
         *_, answer = await (await session.run("go"))
         assert answer.text == "I heard: I heard: I heard: It is 3."
 
@@ -293,3 +293,38 @@ def test_the_model_is_told_of_one_task() -> None:
     assert (asked.name, asked.description) == ("ask_helper", "Helps with sums.")
     assert list(asked.parameters["properties"]) == ["task"]
     assert asked.parameters["required"] == ["task"]
+
+
+async def test_a_sub_agent_may_wait_for_a_person_who_changes_its_task(
+    serving: Serving, store: FileStore
+) -> None:
+    adviser = Agent("adviser", model=ScriptedModel(_repeat))
+    other = sub_agent(adviser, description="Advises.", needs_approval=True)
+    async with serving(asking(other)) as sessions:
+        session = await sessions.open("asked-first", agent="boss")
+        run = await session.run("go")
+        async for event in run:
+            if event.approval is not None:
+                assert await children(sessions, session) == []
+                await session.approve(event.approval, arguments={"task": "Nothing."})
+                break
+        result = (await run)[1]
+        assert result.text.endswith("I heard: Nothing.")
+        [child] = await children(sessions, session)
+        log = await store.load_entries(child.removeprefix("session:"))
+        assert texts(log) == ["Nothing.", "I heard: Nothing."]
+
+
+async def test_a_sub_agent_that_is_denied_is_not_asked(serving: Serving) -> None:
+    other = sub_agent("nobody", description="Is never asked.", needs_approval=True)
+    async with serving(asking(other)) as sessions:
+        session = await sessions.open("denied", agent="boss")
+        run = await session.run("go")
+        async for event in run:
+            if event.approval is not None:
+                await session.approve(event.approval, approved=False, reason="not today")
+                break
+        result = (await run)[1]
+        assert result.is_error
+        assert "not today" in result.text
+        assert await children(sessions, session) == []
