@@ -38,6 +38,17 @@ def log_file_name(session_id: str) -> str:
     return stem + LOG_SUFFIX
 
 
+def session_id_of_name(name: str) -> str | None:
+    """Return the ID whose log has this name; nothing for a file that no ID names."""
+    if not name.endswith(LOG_SUFFIX):
+        return None
+    session_id = unquote(name.removesuffix(LOG_SUFFIX))
+    try:
+        return session_id if log_file_name(session_id) == name else None
+    except InvalidSessionIdError:
+        return None
+
+
 def _is_plain(session_id: str) -> bool:
     return (
         "/" not in session_id

