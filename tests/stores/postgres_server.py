@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ SUPERUSER = "postgres"
 
 _SETTINGS = """
 fsync = off  # the kernel survives what the tests do
-log_min_messages = panic
+log_min_messages = fatal
 max_connections = 60
 """
 
@@ -87,9 +88,11 @@ class PostgresServer:
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
-        for process in processes:
-            with contextlib.suppress(Exception):
-                process.wait(10)
+        while any(process.is_running() and process.status() != "zombie" for process in processes):
+            time.sleep(0.01)
+        # Nobody may have taken note of its end yet, and then it seems to run.
+        (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+        (Path(self.socket_folder) / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
 
     def start(self) -> None:
         """Start it again."""

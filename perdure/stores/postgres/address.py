@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -24,8 +25,8 @@ class Address:
 
     place: str
     """Hosts, ports and database, for messages."""
-    schema: str | None
-    """The schema that the URL names."""
+    schema: str
+    """The schema that the URL names, or the usual one."""
     pool_size: int | None
     """The number of connections that the URL names."""
     url: str = field(repr=False)
@@ -40,10 +41,10 @@ class Address:
         Raises:
             StoreError: this is no such URL. Nothing of it is repeated.
         """
-        try:
+        parts = None
+        with contextlib.suppress(ValueError):
             parts = urlsplit(url)
-            options = parse_qsl(parts.query, keep_blank_values=True)
-        except ValueError:
+        if parts is None:  # the error repeats what it could not read, so it does not come along
             _refuse("its host cannot be read")
         if parts.scheme not in SCHEMES or not url.startswith(f"{parts.scheme}://"):
             _refuse("it does not start with postgresql://")
@@ -53,12 +54,13 @@ class Address:
         hosts = parts.netloc.rpartition("@")[2]
         if not all(map(_has_sound_port, hosts.split(","))):
             _refuse("a port is no number, or a special character in it is not percent-encoded")
+        options = parse_qsl(parts.query, keep_blank_values=True)
         own = {name: value for name, value in options if name in _OWN_OPTIONS}
         others = [option for option in options if option[0] not in _OWN_OPTIONS]
         hosts = hosts or dict(others).get("host", "")
         return cls(
             place=f"{unquote(hosts) or 'localhost'}{unquote(parts.path)}",
-            schema=own.get("schema"),
+            schema=own.get("schema", DEFAULT_SCHEMA),
             pool_size=_number(own["pool_size"]) if "pool_size" in own else None,
             url=f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(others, quote_via=quote)}",
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from perdure.errors import StoreError
 
-_TRY_AGAIN = "nothing was lost; try again"
+_TRY_AGAIN = "what was acknowledged is kept; try again"
 
 _ADVICE = {
     "28P01": "put the right one into the URL, PGPASSWORD or a password file",
@@ -76,8 +76,11 @@ def explained(error: Exception, place: str) -> Failure | None:
 
 
 def _from_server(error: Exception, sqlstate: str, place: str) -> Failure:
-    said = str(getattr(error, "message", "") or type(error).__name__)
-    reason = type(error).__name__ if sqlstate.startswith(_QUOTES_DATA) else said
+    reason = str(getattr(error, "message", None) or "")
+    if sqlstate.startswith(_QUOTES_DATA):
+        reason = type(error).__name__
+    elif not reason:  # it is the driver's own
+        reason = "the connection was lost"
     is_transient = sqlstate in _TRANSIENT or sqlstate.startswith(_TRANSIENT_CLASSES)
     fallback = _TRY_AGAIN if is_transient else f"look at the log of the server ({sqlstate})"
     advice = _ADVICE.get(sqlstate, fallback)

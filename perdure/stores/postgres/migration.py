@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perdure.errors import StoreError
-from perdure.stores.postgres.address import DEFAULT_SCHEMA, Address, quoted_schema
+from perdure.stores.postgres.address import Address, quoted_schema
 from perdure.stores.postgres.connections import connected
 from perdure.stores.postgres.schema import STEPS, Found, Step, check_version, find_version
 
@@ -31,7 +31,7 @@ async def migrate_database(
         StoreError: it cannot be reached, or refuses, or has newer tables than this code can use.
     """
     address = Address.of(url)
-    name = schema if schema is not None else address.schema or DEFAULT_SCHEMA
+    name = schema if schema is not None else address.schema
     async with connected(address) as connection:
         before, after = await migrate(connection, name, steps)
     check_version(after, name, steps[-1].version)

@@ -21,7 +21,7 @@ from perdure.errors import (
 )
 from perdure.session_id import check_session_id
 from perdure.stores.lines import Line, new_record, storable_lines
-from perdure.stores.postgres.address import DEFAULT_SCHEMA, Address
+from perdure.stores.postgres.address import Address
 from perdure.stores.postgres.connections import RETRY_FOR, Connections, Job, driver
 from perdure.stores.postgres.failures import is_refusal, misses_tables
 from perdure.stores.postgres.loop_thread import LoopThread, StoppedError
@@ -89,7 +89,7 @@ class PostgresStore:
     ) -> None:
         driver()
         address = Address.of(url)
-        self.schema = schema if schema is not None else address.schema or DEFAULT_SCHEMA
+        self.schema = schema if schema is not None else address.schema
         self._statements = Statements.of(self.schema)
         self._place = address.place
         self._creates_schema = create_schema
