@@ -43,12 +43,12 @@ def copy_store(source: str, target: str, ids: Sequence[str], *, as_json: bool) -
 
 
 def _sentence(sums: dict[str, int], failed: int) -> str:
-    said = "checked {sessions:,} sessions of {entries:,} entries, {added:,} of them new here"
+    said = "checked {sessions:,} session{s} of {entries:,} entries, {added:,} of them new here"
     if sums["extra"]:
         said += "; the target has {extra:,} more"
     if failed:
         said += f"; not copied: {failed:,}"
-    return said.format(**sums)
+    return said.format(s="" if sums["sessions"] == 1 else "s", **sums)
 
 
 async def _copy(source: str, target: str, ids: Sequence[str], *, is_quiet: bool) -> list[Copied]:
