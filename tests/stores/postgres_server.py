@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 import time
+import uuid
 import warnings
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,12 @@ class PostgresServer:
         """The URL for a role."""
         secret = f":{quote(password, safe='')}" if password else ""
         return f"postgresql://{role}{secret}@/{database}?host={quote(self.socket_folder)}"
+
+    async def new_database(self) -> str:
+        """The URL of a database that nobody uses."""
+        name = f"database_{uuid.uuid4().hex}"
+        await self.execute(f"CREATE DATABASE {name}")
+        return self.url(database=name)
 
     def new_schema(self) -> str:
         """A name that no schema has."""

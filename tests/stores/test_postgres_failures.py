@@ -168,34 +168,6 @@ async def test_a_role_that_may_only_read(postgres: PostgresServer, store: Postgr
     )
 
 
-async def test_a_role_with_no_more_rights_than_it_needs(
-    postgres: PostgresServer, store: PostgresStore
-) -> None:
-    """The docs have these statements."""
-    schema = f'"{store.schema}"'
-    await postgres.execute(
-        "CREATE ROLE perdure_worker LOGIN",
-        *(
-            statement.replace("perdure.", f"{schema}.").replace(
-                "SCHEMA perdure", f"SCHEMA {schema}"
-            )
-            for statement in GRANTS
-        ),
-    )
-    async with PostgresStore(postgres.url("perdure_worker"), schema=store.schema) as worker:
-        await worker.create_session("t")
-        await worker.append_entries("t", notes("e1", "e2"))
-        assert ids(await worker.load_entries("t")) == ["e1", "e2"]
-
-
-GRANTS = [
-    "GRANT USAGE ON SCHEMA perdure TO perdure_worker",
-    "GRANT SELECT ON ALL TABLES IN SCHEMA perdure TO perdure_worker",
-    "GRANT INSERT ON perdure.sessions, perdure.entries TO perdure_worker",
-    "GRANT UPDATE (last_seq) ON perdure.sessions TO perdure_worker",
-]
-
-
 async def test_a_server_that_takes_no_writes_is_tried_again(
     postgres: PostgresServer, store: PostgresStore
 ) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import threading
 import uuid
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -13,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure import Transcript
 from perdure.codec import decode_entry, encode_entry
 from perdure.entries import Entry
 from perdure.errors import (
@@ -25,7 +26,7 @@ from perdure.errors import (
 from perdure.stores import FileStore, PostgresStore, open_store
 from perdure.testing import check_store
 from tests.core.strategies import entries as any_entries
-from tests.stores.logs import ids, note, notes
+from tests.stores.logs import ids, notes
 from tests.stores.postgres_server import PostgresServer
 
 
@@ -180,9 +181,29 @@ async def test_a_store_that_is_closed_leaves_nothing_behind(postgres: PostgresSe
         names = {thread.name for thread in set(threading.enumerate()) - threads}
         assert "perdure-postgres" in names
     await store.close()
-    with pytest.raises(StoreError, match=r"is closed; make another$"):
+    with pytest.raises(StoreError, match=r"is closed, or was opened before a fork; make another$"):
         await store.load_entries("s")
     assert "perdure-postgres" not in {t.name for t in set(threading.enumerate()) - threads}
+
+
+async def test_a_process_that_was_forked_is_told_to_make_a_store_of_its_own(
+    store: PostgresStore,
+) -> None:
+    """It does not use the connections of the other, and does not hang."""
+    await store.create_session("s")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer Pythons warn of a fork beside threads
+        child = os.fork()
+    if not child:
+        try:
+            store.load_entries("s").send(None)
+        except StoreError:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = await asyncio.to_thread(os.waitpid, child, 0)
+    assert status == 0
+    assert await store.load_entries("s") == []
 
 
 async def test_a_store_that_is_forgotten_closes_itself(postgres: PostgresServer) -> None:
@@ -273,38 +294,3 @@ async def test_the_url_may_name_the_schema_and_the_number_of_connections(
     assert repr(store).endswith("""/postgres', schema='team "a"')""")
     async with PostgresStore(f"{postgres.url()}&schema=other", schema='team "a"') as same:
         assert await same.load_entries("s") == []
-
-
-async def test_the_path_to_an_entry_can_be_asked_for_in_sql(
-    postgres: PostgresServer, store: PostgresStore
-) -> None:
-    """4.1: with the columns that stand beside the lines; the docs have this statement."""
-    entries = [
-        note("a"),
-        note("b").with_header(parent_id="a"),
-        note("x").with_header(parent_id="a"),
-        note("c").with_header(parent_id="b"),
-    ]
-    await store.create_session("s")
-    await store.append_entries("s", entries)
-    connection = await postgres.connect()
-    try:
-        rows = await connection.fetch(PATH.format(schema=store.schema), "s", b"c")
-    finally:
-        await connection.close()
-    found = [decode_entry(row["line"]) for row in rows]
-    assert found == Transcript(await store.load_entries("s")).path("c")
-
-
-PATH = """
-WITH RECURSIVE path AS (
-    SELECT entries.* FROM "{schema}".entries
-    JOIN "{schema}".sessions ON session_key = key
-    WHERE sessions.id = $1 AND entries.id = $2
-    UNION ALL
-    SELECT entries.* FROM path
-    JOIN "{schema}".entries USING (session_key)
-    WHERE entries.id = path.parent_id AND entries.seq < path.seq
-)
-SELECT convert_from(line, 'UTF8') AS line FROM path ORDER BY seq
-"""

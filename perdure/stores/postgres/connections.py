@@ -19,8 +19,9 @@ CONNECT_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 45.0
 """Seconds for the answer to one statement, and for a connection to become free."""
 
-RETRY_FOR = 10.0
-"""Seconds that a call is tried again when the database cannot be reached, unless told otherwise."""
+RETRY_FOR = 8.0
+"""Seconds that a call is tried again when the database cannot be reached, unless told otherwise.
+Whoever opens a session hears why it fails before they give up waiting."""
 
 RETRY_FOR_WHEN_DOWN = 0.5
 """The same, after a call that was in vain."""

@@ -19,7 +19,7 @@ _ENDING = 5.0
 
 
 class StoppedError(Exception):
-    """The thread was stopped."""
+    """The thread was stopped, or is that of another process."""
 
 
 class LoopThread:
@@ -66,7 +66,8 @@ class LoopThread:
             thread.join(_ENDING)
 
     def _started(self) -> asyncio.AbstractEventLoop:
-        if self._is_stopped:
+        # After a fork the thread is the other process's, and so are the connections.
+        if self._is_stopped or (self._thread is not None and not self._thread.is_alive()):
             raise StoppedError
         if self._loop is None:
             self._loop = asyncio.new_event_loop()

@@ -286,7 +286,9 @@ class PostgresStore:
         try:
             return await self._thread.run(job)
         except StoppedError:
-            raise StoreError(f"{self!r} is closed; make another") from None
+            raise StoreError(
+                f"{self!r} is closed, or was opened before a fork; make another"
+            ) from None
 
     async def _call(self, job: Job[Result]) -> Result:
         async def checked(connection: Any) -> Result:
