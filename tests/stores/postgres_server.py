@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
+import subprocess
 import tempfile
 import time
 import uuid
@@ -41,12 +41,13 @@ class PostgresServer:
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="perdure-pg-"))
-        self._server: Any = get_server(self._folder / "data", cleanup_mode="stop", start=False)
+        self._server: Any = get_server(self._folder / "data", cleanup_mode=None, start=False)
         self._server.ensure_pgdata_inited()
         data = self._folder / "data"
         with (data / "postgresql.conf").open("a") as settings:
             settings.write(_SETTINGS)
         (data / "pg_hba.conf").write_text(_ACCESS)
+        self._watch = self._stop_with_this_process()
         self._server.start()
         self._schemas = 0
 
@@ -107,5 +108,19 @@ class PostgresServer:
 
     def close(self) -> None:
         """Stop it, and delete what it has."""
-        self._server.cleanup()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        assert self._watch.stdin is not None
+        self._watch.stdin.close()
+        self._watch.wait()
+
+    def _stop_with_this_process(self) -> subprocess.Popen[bytes]:
+        """Have the server end when its input does: then this process has closed it, or is gone,
+        however that came about.
+        """
+        stop = 'cat; kill -QUIT "$(head -n 1 "$0/data/postmaster.pid")"; rm -rf "$0"'
+        return subprocess.Popen(
+            ["sh", "-c", stop, self._folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )

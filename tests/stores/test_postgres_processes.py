@@ -64,7 +64,7 @@ async def test_processes_that_append_side_by_side_lose_nothing(
     """2.1, 2.5: eight at one session, then at a hundred. Every call is in one piece, in the order
     of its process; all see the same order.
     """
-    sessions, calls = 100, 230
+    sessions, calls = 100, 130
     with ExitStack() as stack:
         appenders = [
             stack.enter_context(Appender(postgres, store.schema, name, sessions, calls, 3))
