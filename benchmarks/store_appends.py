@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.report import Figure, Scale, run_benchmark
 from perdure import Entry, MessageEntry, encode_entry, text
-from perdure.stores import FileStore
+from perdure.stores import FileStore, Store
 
 SESSIONS = 16
 APPENDS = 200
@@ -39,40 +39,40 @@ async def measure(scale: Scale) -> list[Figure]:
         store = FileStore(root / "store")
         for session_id in [*map(str, range(SESSIONS)), "short", "long"]:
             await store.create_session(session_id)
-        await store.append_entries("long", [_entry() for _ in range(10_000)])
+        await store.append_entries("long", [new_entry() for _ in range(10_000)])
         bare_one, bare_many = partial(_bare, root, pool, 1), partial(_bare, root, pool, SESSIONS)
-        one = await _medians(rounds, partial(_append, store, ["short"]), bare_one)
-        long = await _medians(rounds, partial(_append, store, ["long"]), bare_one)
-        tasks = await _medians(rounds, partial(_append, store, ["short"] * SESSIONS), bare_one)
-        many = await _medians(
-            rounds, partial(_append, store, [str(n) for n in range(SESSIONS)]), bare_many
+        one = await medians(rounds, partial(append_round, store, ["short"]), bare_one)
+        long = await medians(rounds, partial(append_round, store, ["long"]), bare_one)
+        tasks = await medians(rounds, partial(append_round, store, ["short"] * SESSIONS), bare_one)
+        many = await medians(
+            rounds, partial(append_round, store, [str(n) for n in range(SESSIONS)]), bare_many
         )
-        load = await _medians(
+        load = await medians(
             rounds, partial(_load, store), partial(_look, store.root / "long.jsonl")
         )
     return [
-        _time("append to one session", one),
-        _time("append to a session of 10,000 entries", long),
-        _rate("appends a second, one session, one task", one),
-        _rate(f"appends a second, one session, {SESSIONS} tasks", tasks),
-        _rate(f"appends a second, {SESSIONS} sessions, a task each", many),
-        _time("load of an unchanged session of 10,000 entries", load),
+        time_of("append to one session", one),
+        time_of("append to a session of 10,000 entries", long),
+        rate_of("appends a second, one session, one task", one),
+        rate_of(f"appends a second, one session, {SESSIONS} tasks", tasks),
+        rate_of(f"appends a second, {SESSIONS} sessions, a task each", many),
+        time_of("load of an unchanged session of 10,000 entries", load),
     ]
 
 
-async def _append(store: FileStore, sessions: Sequence[str]) -> None:
+async def append_round(store: Store, sessions: Sequence[str]) -> None:
     """A round: a task for each session, which may be the same."""
 
     async def task(session_id: str) -> None:
         for _ in range(APPENDS // len(sessions)):
-            await store.append_entries(session_id, [_entry()])
+            await store.append_entries(session_id, [new_entry()])
 
     await asyncio.gather(*map(task, sessions))
 
 
 async def _bare(root: Path, pool: ThreadPoolExecutor, files: int) -> None:
     """A round of the yardstick: a thread for each file."""
-    line = encode_entry(_entry()) + b"\n"
+    line = encode_entry(new_entry()) + b"\n"
 
     def thread(number: int) -> None:
         flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
@@ -101,7 +101,9 @@ async def _look(path: Path) -> None:
         entries.copy()
 
 
-async def _medians(rounds: int, measured: Round, yardstick: Round) -> tuple[float, float]:
+async def medians(
+    rounds: int, measured: Round, yardstick: Round, operations: int = APPENDS
+) -> tuple[float, float]:
     """Seconds for one operation of each, in rounds by turns; the first of each does not count."""
     times: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds + 1):
@@ -109,20 +111,20 @@ async def _medians(rounds: int, measured: Round, yardstick: Round) -> tuple[floa
             start = time.perf_counter()
             await one_round()
             if number:
-                seconds.append((time.perf_counter() - start) / APPENDS)
+                seconds.append((time.perf_counter() - start) / operations)
     return statistics.median(times[0]), statistics.median(times[1])
 
 
-def _entry() -> Entry:
+def new_entry() -> Entry:
     entry: MessageEntry = text("What changed since Friday? " * 12)
     return entry.with_header(id=f"{next(_numbers):016x}", parent_id="0123456789abcdef")
 
 
-def _time(what: str, seconds: tuple[float, float]) -> Figure:
+def time_of(what: str, seconds: tuple[float, float]) -> Figure:
     return Figure(what, seconds[0], "s", yardstick=seconds[1])
 
 
-def _rate(what: str, seconds: tuple[float, float]) -> Figure:
+def rate_of(what: str, seconds: tuple[float, float]) -> Figure:
     return Figure(what, 1 / seconds[0], "/s", yardstick=1 / seconds[1])
 
 

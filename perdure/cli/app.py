@@ -14,6 +14,7 @@ import typer
 
 from perdure.cli import approving, keeping, reading, steering, watching
 from perdure.cli.failures import DEBUG_VARIABLE
+from perdure.cli.store import store_app
 
 app = typer.Typer(
     name="perdure",
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(store_app, name="store")
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,19 +8,21 @@ from perdure.errors import StoreError
 from perdure.stores.contract import Store
 from perdure.stores.files import FileStore
 from perdure.stores.memory import MemoryStore
+from perdure.stores.postgres import PostgresStore
 
-__all__ = ["DEFAULT_STORE", "FileStore", "MemoryStore", "Store", "open_store"]
+__all__ = ["DEFAULT_STORE", "FileStore", "MemoryStore", "PostgresStore", "Store", "open_store"]
 
 DEFAULT_STORE = "files:./sessions"
 """Where the command line keeps sessions, unless it is told otherwise."""
 
-_ACCEPTED = "name a store as files:DIR or memory:"
+_ACCEPTED = "name a store as files:DIR, postgresql://… or memory:"
 
 
-def open_store(spec: str) -> FileStore | MemoryStore:
-    """Return the store that a text names: `files:DIR`, or `memory:` for a fresh one.
+def open_store(spec: str) -> FileStore | MemoryStore | PostgresStore:
+    """Return the store that a text names: `files:DIR`, the URL of a PostgreSQL database, or
+    `memory:` for a fresh one.
 
-    A leading `~` of the folder is the home folder.
+    A leading `~` of the folder is the home folder. `PostgresStore` says what the URL may ask for.
 
     A memory store lives in one process: two that are opened share nothing, and a worker elsewhere
     does not see it.
@@ -35,6 +37,6 @@ def open_store(spec: str) -> FileStore | MemoryStore:
     if spec == "memory:":
         return MemoryStore()
     if kind in ("postgresql", "postgres"):
-        raise StoreError(f"PostgreSQL is not available as a store yet; {_ACCEPTED}")
+        return PostgresStore(spec)
     # Only its kind is repeated: what follows may be a password.
     raise StoreError(f"{kind!r} is no kind of store; {_ACCEPTED}")

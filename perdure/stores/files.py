@@ -63,8 +63,16 @@ class FileStore:
 
     async def create_session(self, session_id: str, parent_id: str = "") -> None:
         """See `Store.create_session`. A file without a complete first line is no session."""
-        log = self._log(session_id)
-        line = encode_record(new_record(session_id, parent_id)) + b"\n"
+        await self.restore_session(new_record(session_id, parent_id))
+
+    async def restore_session(self, record: SessionRecord) -> None:
+        """Register a session with the record that it had in another store.
+
+        Raises:
+            SessionExistsError: the ID is taken. Nothing changed.
+        """
+        log = self._log(record.id)
+        line = encode_record(record) + b"\n"
         await self._writers.run(log.path, partial(self._create, log, line))
 
     async def load_session(self, session_id: str) -> SessionRecord:

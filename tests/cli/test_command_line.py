@@ -43,7 +43,17 @@ def test_version(tmp_path: Path) -> None:
     assert perdure("--version", cwd=tmp_path) == (0, f"perdure {version('perdure')}\n", "")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["worker", "--help"], ["demo", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["worker", "--help"],
+        ["demo", "--help"],
+        ["store", "--help"],
+        ["store", "copy", "--help"],
+        ["store", "migrate", "--help"],
+    ],
+)
 def test_help_is_plain_text_of_eighty_columns(tmp_path: Path, arguments: list[str]) -> None:
     status, said, _ = perdure(*arguments, cwd=tmp_path, COLUMNS="80")
     assert status == 0

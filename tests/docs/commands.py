@@ -65,13 +65,16 @@ def _fault(words: list[str]) -> str:
 
 
 def _perdure(arguments: list[str]) -> str:
-    group: Any = get_command(app)
+    command: Any = get_command(app)
+    name, rest, context = "perdure", list(arguments), None
     try:
-        context = group.make_context("perdure", list(arguments))
-        name, command, rest = group.resolve_command(
-            context, [*context._protected_args, *context.args]
-        )
-        command.make_context(name, rest, parent=context)
+        while True:
+            context = command.make_context(name, rest, parent=context)
+            if not hasattr(command, "resolve_command"):
+                break
+            name, command, rest = command.resolve_command(
+                context, [*context._protected_args, *context.args]
+            )
     except Exception as error:  # noqa: BLE001 - whatever typer raises for a wrong command line
         return f"perdure {shlex.join(arguments)}: {error}"
     return ""

@@ -24,7 +24,7 @@ from tests.docs.stage import stage
 from tests.packaging.source import ROOT
 
 BLOCKS = [block for page in PAGES for block in page.blocks]
-LANGUAGES = {"jsonl", "python", "sh", "text", "toml"}
+LANGUAGES = {"jsonl", "python", "sh", "sql", "text", "toml"}
 
 
 def each(language: str) -> pytest.MarkDecorator:
@@ -35,8 +35,15 @@ def each(language: str) -> pytest.MarkDecorator:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 async def test_the_python_of_a_page_runs(
-    page: Page, server: DevServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Page,
+    server: DevServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if page.name == "docs/postgres.md":
+        database = await request.getfixturevalue("postgres").new_database()
+        monkeypatch.setenv("DATABASE_URL", database)
     blocks = [block for block in page.blocks if "not-run" not in block.options]
     async with stage(server, tmp_path, MODELS.get(page.name, {}), monkeypatch) as on_stage:
         if page.name in PRELUDES:

