@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from perdure.cli.connection import Place, running, sessions_of
 from perdure.cli.screen import one_line, out
-from perdure.protocol import ApproveCommand
-from perdure.session import _new_id
 
 
 async def send_approval(
-    place: Place, tool_call_id: str, *, approved: bool, reason: str | None, as_json: bool
+    place: Place,
+    tool_call_id: str,
+    *,
+    approved: bool,
+    reason: str | None,
+    arguments: dict[str, Any] | None,
+    as_json: bool,
 ) -> None:
-    """Answer the call. Raises CommandError when no call of that ID waits."""
+    """Answer the call. Raises CommandError when no call of that ID waits, ToolArgumentsError when
+    the arguments do not fit the tool; then it still waits.
+    """
     session = await running(await sessions_of(place), place)
-    command = ApproveCommand(
-        command_id=_new_id(), tool_call_id=tool_call_id, approved=approved, reason=reason
-    )
-    await session._do(command)
+    await session.approve(tool_call_id, approved, reason=reason, arguments=arguments)
     told = {
         "session_id": session.id,
         "tool_call_id": tool_call_id,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
@@ -27,6 +28,15 @@ def approve(
             "--reason", metavar="TEXT", help="Why; the model reads it.", show_default=False
         ),
     ] = None,
+    arguments: Annotated[
+        str | None,
+        typer.Option(
+            "--arguments",
+            metavar="JSON",
+            help="Run it with these arguments; the model is told.",
+            show_default=False,
+        ),
+    ] = None,
     store: options.Store = None,
     task_queue: options.TaskQueue = None,
     instance: options.Instance = "",
@@ -37,6 +47,7 @@ def approve(
     \b
     perdure approve user-42 call-7
     perdure approve user-42 call-7 --deny --reason "Over the limit."
+    perdure approve user-42 call-7 --arguments '{"cents": 500}'
     """
     import asyncio
 
@@ -45,5 +56,24 @@ def approve(
 
     place = Place(session_id, instance, store, task_queue)
     asyncio.run(
-        send_approval(place, tool_call_id, approved=not deny, reason=reason, as_json=as_json)
+        send_approval(
+            place,
+            tool_call_id,
+            approved=not deny,
+            reason=reason,
+            arguments=_object(arguments),
+            as_json=as_json,
+        )
     )
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise typer.BadParameter("give one JSON object", param_hint="--arguments")
+    return value

@@ -79,13 +79,14 @@ async def _tell_programs(run: Run) -> None:
 
 
 async def _tell_people(run: Run) -> None:
-    printer = _Printer(out(), err())
+    printer = _Printer(run.session_id, out(), err())
     async for event in run:
         printer.show(event)
 
 
 class _Printer:
-    def __init__(self, answers: Screen, asides: Screen) -> None:
+    def __init__(self, session_id: str, answers: Screen, asides: Screen) -> None:
+        self._session_id = session_id
         self._answers = answers
         self._asides = asides
 
@@ -94,6 +95,9 @@ class _Printer:
         message = event.message
         if event.type == "tool_execution_start":
             self._aside(f"→ {call_line(event.tool_name, event.arguments)}", "yellow")
+        elif event.type == "approval_requested":
+            answer = shlex.join(["perdure", "approve", self._session_id, event.tool_call_id])
+            self._aside(f"{event.tool_name} waits for a person: {answer}", "yellow")
         elif event.type == "message_end" and message is not None:
             self._show_message(message)
         elif event.type == "agent_end":
@@ -125,4 +129,6 @@ def event_json(event: RunEvent) -> dict[str, Any]:
         "arguments": event.arguments,
         "is_error": event.is_error,
         "usage": None if event.usage is None else event.usage.to_wire(),
+        "is_passing": event.is_passing,
+        "approved": event.approved,
     }

@@ -27,6 +27,12 @@ async def find_order(order_id: str) -> str:
     return '{"ships": "Friday"}'
 
 
+@tool(needs_approval=True)
+async def refund(cents: int) -> str:
+    """Refund an order."""
+    return f"refunded {cents}"
+
+
 def answer(messages):
     last = messages[-1]
     if last.role == "tool_result":
@@ -35,12 +41,14 @@ def answer(messages):
         return "They talked about order 7."
     if "order" in last.text:
         return [call("find_order", order_id="7")]
+    if "refund" in last.text:
+        return [call("refund", "pay-1", cents=900)]
     if "break" in last.text:
         raise RuntimeError("a secret")
     return f"You said {last.text!r}"
 
 
-support = Agent("support", model=ScriptedModel(answer), tools=[find_order])
+support = Agent("support", model=ScriptedModel(answer), tools=[find_order, refund])
 slow = Agent("slow", model=ScriptedModel("at last", delay=600))
 '''
 

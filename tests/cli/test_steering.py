@@ -95,6 +95,8 @@ def test_json_of_a_run_is_an_event_a_line(served: Served) -> None:
         "arguments": None,
         "is_error": False,
         "usage": None,
+        "is_passing": False,
+        "approved": None,
     }
     assert [event.keys() for event in events] == [events[0].keys()] * len(events)
 
@@ -321,7 +323,32 @@ def test_a_slip_in_an_id_creates_no_session(served: Served) -> None:
 def test_nothing_waits_for_an_approval(served: Served) -> None:
     served.printed("append", "a1", "Hello.")
     status, _, errors = served.perdure("approve", "a1", "c1")
-    assert (status, errors) == (1, "perdure: no tool call 'c1' waits for an approval\n")
+    assert (status, errors) == (
+        1,
+        "perdure: no tool call 'c1' waits for an approval; see the approvals in the status\n",
+    )
+
+
+def test_a_call_that_waits_for_a_person_is_seen_and_answered(served: Served) -> None:
+    """The run goes on with the arguments that the person gave."""
+    served.printed("run", "a2", "A refund, please.", "--agent", "support", "--no-wait")
+    while not (waiting := json.loads(served.printed("status", "a2", "--json"))["approvals"]):
+        pass
+    assert [(call["tool_call_id"], call["arguments"]) for call in waiting] == [
+        ("pay-1", {"cents": 900})
+    ]
+    assert "pay-1: refund(cents=900)" in served.printed("status", "a2")
+
+    bad = served.perdure("approve", "a2", "pay-1", "--arguments", "[1]")
+    assert bad[0] == 2
+    unfit = served.perdure("approve", "a2", "pay-1", "--arguments", '{"cents": "many"}')
+    assert unfit[0] == 1
+    assert "cents" in unfit[2]
+    said = served.printed("approve", "a2", "pay-1", "--arguments", '{"cents": 500}', "--json")
+    assert json.loads(said)["approved"] is True
+    while json.loads(served.printed("status", "a2", "--json"))["state"] != "idle":
+        pass
+    assert "refunded 500" in served.printed("log", "a2", "--json")
 
 
 def test_the_store_of_someone_else_is_noticed(served: Served) -> None:
