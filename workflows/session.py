@@ -82,6 +82,8 @@ class SessionWorkflow:
         state = self._state
         if command.agent is not None:
             state.agent = command.agent
+        # What fitted once still has to: it may be waiting.
+        state.max_command_bytes = max(state.max_command_bytes, command.max_command_bytes)
         if command.idle_timeout is not None:
             state.idle_timeout = command.idle_timeout
         created, state.created = state.created, False
