@@ -63,7 +63,7 @@ class PayloadFiles(StorageDriver):
         """Write payloads. Raises StoreError when the disk does not take them."""
         target = context.target
         parts = (target.namespace, target.id or "") if target is not None else ("", "")
-        folder = "/".join(_encoded(part) for part in parts)
+        folder = "/".join(encoded(part) for part in parts)
         return [await asyncio.to_thread(self._write, folder, payload) for payload in payloads]
 
     async def retrieve(
@@ -124,7 +124,7 @@ def _write_whole(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
-def _encoded(part: str) -> str:
+def encoded(part: str) -> str:
     """A part of a path as one name; one that is too long as its digest."""
     name = quote(part, safe=":@").replace(".", "%2E") or _NOWHERE
     return name if len(name) <= 250 else hashlib.sha256(part.encode()).hexdigest()

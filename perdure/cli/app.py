@@ -188,6 +188,36 @@ def codec_server(
 
 
 @app.command()
+def clean_payloads(
+    payloads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="The folder of payloads, for example files:./payloads. Otherwise "
+            "PERDURE_PAYLOADS.",
+            show_default=False,
+        ),
+    ] = None,
+    margin: Annotated[
+        float,
+        typer.Option(
+            metavar="DAYS",
+            help="How much older than the oldest run of its workflow a payload is at least.",
+            min=0,
+        ),
+    ] = 1,
+    only_look: Annotated[
+        bool, typer.Option("--only-look", help="Say what would be removed, and leave it.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Remove large payloads that no history in Temporal refers to any more."""
+    from perdure.cli.clean_payloads import clean
+
+    raise typer.Exit(clean(payloads, margin_days=margin, only_look=only_look, as_json=as_json))
+
+
+@app.command()
 def demo(
     folder: Annotated[
         Path,

@@ -20,6 +20,7 @@ TEMPORAL_SIDE = (
     "perdure.in_process",
     "perdure.large_payloads",
     "perdure.lifecycle",
+    "perdure.payload_cleaning",
     "perdure.payload_files",
     "perdure.plugin",
     "perdure.protocol",
