@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -171,9 +173,7 @@ async def connect_client(
         config = ClientConfig.load_client_connect_config()
     except Exception as error:  # noqa: BLE001 - the SDK raises what it likes
         raise ServerError(
-            "the Temporal client configuration cannot be read "
-            f"({type(error).__name__}); check TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and the "
-            "other TEMPORAL_… variables"
+            f"the Temporal client configuration cannot be read: {_fault_of(error)}"
         ) from None
     config.setdefault("target_host", "localhost:7233")
     config.setdefault("namespace", "default")
@@ -185,3 +185,14 @@ async def connect_client(
             f"no Temporal server answers at {address}; "
             "set TEMPORAL_ADDRESS, or start one: temporal server start-dev"
         ) from error
+
+
+def _fault_of(error: Exception) -> str:
+    """What is wrong with a configuration, and where; the SDK's own words quote the line, which may
+    hold a key.
+    """
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}"
+    place = re.search(r"line \d+(, column \d+)?", str(error))
+    where = os.environ.get("TEMPORAL_CONFIG_FILE") or "the file and the TEMPORAL_… variables"
+    return f"look at {where}{f', {place[0]}' if place else ''}"

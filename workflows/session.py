@@ -205,7 +205,9 @@ class SessionWorkflow:
         await self._leave()
         self._state.stream = self._stream.carry()
         self._commands.inbox.lighten()
-        workflow.continue_as_new(self._state)
+        workflow.continue_as_new(
+            self._state, initial_versioning_behavior=self._renewal.versioning()
+        )
 
     async def _end(self, error: ErrorInfo) -> None:
         """Answer whoever waits; the log is valid at any point, so nothing else is to be done."""
