@@ -21,6 +21,7 @@ BENCHMARKS = (
     "cancel",
     "open_and_view",
     "store_appends",
+    "sizing",
 )
 
 

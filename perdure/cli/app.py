@@ -176,6 +176,14 @@ def codec_server(
             show_default=False,
         ),
     ] = None,
+    without_token: Annotated[
+        bool,
+        typer.Option(
+            "--without-token",
+            help="Something else keeps strangers away, for example a container whose port is on "
+            "the loopback only.",
+        ),
+    ] = False,
 ) -> None:
     """Decrypt what the Temporal UI and the Temporal CLI show, with PERDURE_KEYS or
     PERDURE_KEYS_FILE, until told to stop.
@@ -184,7 +192,7 @@ def codec_server(
     """
     from perdure.cli.codec_server import serve_codec
 
-    raise typer.Exit(serve_codec(host=host, port=port, origins=origin))
+    raise typer.Exit(serve_codec(host=host, port=port, origins=origin, without_token=without_token))
 
 
 @app.command()

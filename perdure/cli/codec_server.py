@@ -14,7 +14,7 @@ from perdure.encryption.keys import FILE_VARIABLE, VARIABLE, Keys
 from perdure.errors import EncryptionError, ServerError
 
 
-def serve_codec(*, host: str, port: int, origins: Sequence[str] | None) -> int:
+def serve_codec(*, host: str, port: int, origins: Sequence[str] | None, without_token: bool) -> int:
     """Decrypt for whoever asks, until told to stop; answer with the exit status.
 
     Raises EncryptionError when there are no keys, or the server would be open to the network,
@@ -26,7 +26,12 @@ def serve_codec(*, host: str, port: int, origins: Sequence[str] | None) -> int:
     token = os.environ.get(TOKEN_VARIABLE, "")
     try:
         server = CodecServer(
-            keys, host=host, port=port, origins=origins or DEFAULT_ORIGINS, token=token
+            keys,
+            host=host,
+            port=port,
+            origins=origins or DEFAULT_ORIGINS,
+            token=token,
+            without_token=without_token,
         )
     except OSError as error:
         raise ServerError(f"cannot listen on {host}:{port}: {error.strerror}") from None

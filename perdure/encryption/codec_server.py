@@ -37,7 +37,11 @@ logger = logging.getLogger("perdure.codec_server")
 
 
 class CodecServer(ThreadingHTTPServer):
-    """Serves until it is shut down. Raises EncryptionError when it would be open to the network."""
+    """Serves until it is shut down.
+
+    Raises EncryptionError when it would be open to the network; `without_token` says that something
+    else keeps strangers away.
+    """
 
     daemon_threads = True
     allow_reuse_address = True
@@ -50,8 +54,9 @@ class CodecServer(ThreadingHTTPServer):
         port: int = 0,
         origins: Sequence[str] = DEFAULT_ORIGINS,
         token: str = "",
+        without_token: bool = False,
     ) -> None:
-        if not token and not _is_loopback(host):
+        if not (token or without_token or _is_loopback(host)):
             raise EncryptionError(
                 f"a codec server at {host} decrypts for everyone who reaches it; set "
                 f"{TOKEN_VARIABLE}, or listen on 127.0.0.1"
