@@ -8,6 +8,7 @@ shown to no model.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections import OrderedDict
@@ -27,6 +28,9 @@ KIND: Final = "perdure.encrypted"
 
 CACHE_SIZE = 64 * 1024 * 1024
 """Bytes of lines that a store keeps decrypted, unless told otherwise."""
+
+_MANY = 200
+"""Entries that are decrypted beside the event loop and not on it."""
 
 
 class EncryptedStore:
@@ -63,9 +67,11 @@ class EncryptedStore:
         kept = await self.store.load_entries(session_id)
         log = self._opened.get(session_id)
         if log is None or not log.begins(kept):
-            log = _OpenedLog()
-        for entry in kept[len(log.entries) :]:
-            log.add(self._plain(session_id, entry), entry)
+            log = _OpenedLog([], b"")
+        new = kept[len(log.entries) :]
+        if new:
+            plain = await self._plain_entries(session_id, new)
+            log = _OpenedLog([*log.entries, *plain], kept[-1].source_line or b"")
         self._keep(session_id, log)
         return list(log.entries)
 
@@ -106,6 +112,14 @@ class EncryptedStore:
         sealed = self.keys.seal(line.data, _place(session_id, bare))
         return CustomEntry.model_validate(header | {"sealed": base64.b64encode(sealed).decode()})
 
+    async def _plain_entries(self, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
+        if len(entries) < _MANY:
+            return [self._plain(session_id, entry) for entry in entries]
+        # A long log takes a second or two, in which others would have to wait.
+        return await asyncio.to_thread(
+            lambda: [self._plain(session_id, entry) for entry in entries]
+        )
+
     def _plain(self, session_id: str, entry: Entry) -> Entry:
         if not is_sealed(entry):
             return entry
@@ -125,28 +139,20 @@ class EncryptedStore:
 
     def _keep(self, session_id: str, log: _OpenedLog) -> None:
         before = self._opened.pop(session_id, None)
-        self._size += log.size - (before.counted if before is not None else 0)
-        log.counted = log.size
+        self._size += log.size - (before.size if before is not None else 0)
         self._opened[session_id] = log
         while self._size > self._cache_size and len(self._opened) > 1:
             _, dropped = self._opened.popitem(last=False)
-            self._size -= dropped.counted
+            self._size -= dropped.size
 
 
 class _OpenedLog:
     """The beginning of a log, decrypted. Logs only grow, so it does not become wrong."""
 
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.size = 0
-        self.counted = 0
-        self._last_line: bytes | None = None
-
-    def add(self, plain: Entry, kept: Entry) -> None:
-        """The log goes on with this entry, which is kept as that one."""
-        self.entries.append(plain)
-        self.size += len(plain.source_line or b"")
-        self._last_line = kept.source_line
+    def __init__(self, entries: list[Entry], last_line: bytes) -> None:
+        self.entries = entries
+        self.size = sum(len(entry.source_line or b"") for entry in entries)
+        self._last_line = last_line
 
     def begins(self, kept: Sequence[Entry]) -> bool:
         """Whether the log that is kept so begins with what is here."""
@@ -155,7 +161,7 @@ class _OpenedLog:
             return False
         # As many entries before it, and the same one: a nonce makes each line the only one of its
         # kind.
-        return self._last_line is not None and kept[count - 1].source_line == self._last_line
+        return bool(self._last_line) and kept[count - 1].source_line == self._last_line
 
 
 def is_sealed(entry: Entry) -> bool:
