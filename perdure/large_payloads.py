@@ -12,6 +12,7 @@ from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.converter import ExternalStorage
+from temporalio.worker import Worker
 
 from perdure.errors import StoreError
 from perdure.payload_files import PayloadFiles
@@ -20,9 +21,14 @@ from perdure.protocol import MAX_COMMAND_BYTES, MAX_RESULT_BYTES
 VARIABLE = "PERDURE_PAYLOADS"
 """The environment variable that says where large payloads are kept."""
 
-MAX_LARGE_BYTES = 64_000_000
+MAX_LARGE_BYTES = 32_000_000
 """The largest command, tool result or message of a model when payloads are kept outside, in bytes.
-All of it is in memory at once, several times."""
+All of it is in memory at once, several times, and a workflow's thread reads and writes it in one
+step."""
+
+STEP_SECONDS = 20
+"""How long one step of a workflow may take then. The SDK allows two seconds, after which it takes
+the workflow for hung; large messages on a busy machine take longer than that."""
 
 THRESHOLD = 128 * 1024
 """Bytes from which a payload is kept outside: smaller ones are quicker in history."""
@@ -53,6 +59,15 @@ def command_limit(client: Client) -> int:
 def result_limit(client: Client) -> int:
     """The largest result of a tool, or message of a model, in bytes."""
     return MAX_LARGE_BYTES if _is_on(client) else MAX_RESULT_BYTES
+
+
+def allow_long_steps(worker: Worker) -> None:
+    """Give the worker's workflows the time that large messages take, if they may be large."""
+    if _is_on(worker.client):
+        # The SDK has no public setting for it but one for debugging, which does more than that.
+        inner = worker._workflow_worker
+        if inner is not None and inner._deadlock_timeout_seconds is not None:
+            inner._deadlock_timeout_seconds = STEP_SECONDS
 
 
 def _is_on(client: Client) -> bool:

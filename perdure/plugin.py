@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import WorkerConfig, WorkflowRunner
+from temporalio.worker import Worker, WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from perdure.activities import (
@@ -24,6 +24,7 @@ from perdure.activities.heartbeats import Heart
 from perdure.activities.tenant_guard import TenantGuard
 from perdure.agent import Agent
 from perdure.deployments import with_behavior
+from perdure.large_payloads import allow_long_steps
 from perdure.lifecycle import Publisher
 from perdure.stores import in_tenant, open_store
 from perdure.stores.contract import Store
@@ -99,6 +100,11 @@ class PerdurePlugin(SimplePlugin):
         if config.get("max_heartbeat_throttle_interval") in (None, _SDK_THROTTLE):
             config["max_heartbeat_throttle_interval"] = _THROTTLE
         return config
+
+    async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
+        """See the SDK."""
+        allow_long_steps(worker)
+        await super().run_worker(worker, next)
 
     @contextlib.asynccontextmanager
     async def _while_running(self) -> AsyncIterator[None]:

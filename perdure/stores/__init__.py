@@ -22,7 +22,7 @@ __all__ = [
     "open_store",
 ]
 
-_ACCEPTED = "name a store as files:DIR or memory:, with encrypted: before it to encrypt it"
+_ACCEPTED = "name a store as files:DIR or memory:"
 
 
 def open_store(spec: str, *, keys: Keys | None = None) -> FileStore | MemoryStore | EncryptedStore:

@@ -21,15 +21,16 @@ from perdure import CommandTooLargeError, StoreError, ToolContext, tool
 from perdure.data_conversion import data_converter
 from perdure.dev_server import DevServer
 from perdure.encryption import Keys
-from perdure.large_payloads import MAX_LARGE_BYTES, external_storage
+from perdure.large_payloads import MAX_LARGE_BYTES, STEP_SECONDS, external_storage
 from perdure.models.scripted import call
 from perdure.payload_cleaning import clean_payloads
 from perdure.payload_files import PayloadFiles
 from perdure.protocol import MAX_COMMAND_BYTES
 from perdure.session_id import workflow_id
 from perdure.stores import FileStore
+from perdure.worker import build_worker
 from tests.engine.agents import echo, scripted
-from tests.engine.histories import histories
+from tests.engine.histories import histories, until
 from tests.security.conftest import OLD, Serving
 
 LARGE = 20_000_000
@@ -82,8 +83,33 @@ async def test_an_input_of_many_megabytes_is_one_command(
         first, second = [await session.run("y" * 5_000_000) for _ in range(2)]
         assert [(await run)[-1].text for run in (first, second)] == ["5,000,000"] * 2
         await session.append("z" * 3_000_000)
-        with pytest.raises(CommandTooLargeError, match="the engine carries 64,000,000"):
+        with pytest.raises(CommandTooLargeError, match="the engine carries 32,000,000"):
             await session.run("y" * MAX_LARGE_BYTES)
+
+
+async def test_markup_is_as_quick_as_other_text_and_a_step_may_take_its_time(
+    server: DevServer, secured: Serving, tmp_path: Path
+) -> None:
+    """Each `<` is six bytes in a log, which a workflow's thread writes, and the SDK takes a step of
+    more than two seconds for a hang unless told otherwise.
+    """
+    markup = "<p>&amp;</p>\n" * 400_000
+    client = client_with(server, tmp_path / "payloads")
+    agent = scripted(lambda messages: f"{len(messages[-1].text):,}")
+    store = FileStore(tmp_path / "sessions")
+    async with secured(client, store, agent) as sessions:
+        session = await sessions.open(f"talk-{uuid.uuid4().hex}", agent="agent")
+        assert (await (await session.run(markup)))[-1].text == f"{len(markup):,}"
+    for connected, seconds in ((client, STEP_SECONDS), (server.client, 2)):
+        worker = build_worker(connected, agents=[agent], store=store, task_queue="unused")
+        inner = worker._workflow_worker
+        assert inner is not None
+
+        async def has_so_much_time() -> bool:
+            return inner._deadlock_timeout_seconds == seconds  # noqa: B023 - asked at once
+
+        async with worker:
+            await until(has_so_much_time)
 
 
 async def test_without_it_the_limits_are_as_before(

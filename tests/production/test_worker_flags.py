@@ -73,7 +73,12 @@ async def test_payloads_are_cleaned_by_a_command(tmp_path: Path) -> None:
     garbage.mkdir(parents=True)
     (garbage / ("0" * 64)).write_bytes(b"x" * 100)
     os.utime(garbage / ("0" * 64), (1, 1))
-    command: list[str | Path] = [PERDURE, "clean-payloads", "--payloads", f"files:{tmp_path}/payloads"]
+    command: list[str | Path] = [
+        PERDURE,
+        "clean-payloads",
+        "--payloads",
+        f"files:{tmp_path}/payloads",
+    ]
     for options, said in (
         (["--only-look"], "would remove 1 files, 100 bytes; 0 are needed\n"),
         (["--json"], '{"removed": 1, "bytes": 100, "kept": 0}\n'),
