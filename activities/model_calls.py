@@ -19,10 +19,10 @@ from perdure.agent import Agent
 from perdure.codec import dumps_json, entry_from_json
 from perdure.entries import MessageEntry
 from perdure.errors import ModelError, PerdureError
+from perdure.large_payloads import result_limit
 from perdure.messages import ToolCallBlock
 from perdure.models.protocol import ModelRequest
 from perdure.protocol import (
-    MAX_RESULT_BYTES,
     CallModel,
     EntryJson,
     ModelReply,
@@ -90,10 +90,11 @@ class ModelActivities:
         if not message.content:
             raise ModelError(f"{model.name} returned an empty message; run again to ask once more")
         size = len(dumps_json(message.to_wire()))
-        if size > MAX_RESULT_BYTES:
+        limit = result_limit(activity.client())
+        if size > limit:
             raise ModelError(
                 f"{model.name} answered with {size:,} bytes; the engine carries no more than "
-                f"{MAX_RESULT_BYTES:,} in one message"
+                f"{limit:,} in one message"
             )
         calls = [
             await _planned(toolbox, request, call, place)

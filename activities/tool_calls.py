@@ -23,9 +23,9 @@ from perdure.errors import (
     ToolArgumentsError,
     ToolCallError,
 )
+from perdure.large_payloads import result_limit
 from perdure.messages import ContentBlock, Message, TextBlock
 from perdure.protocol import (
-    MAX_RESULT_BYTES,
     CheckArguments,
     CheckedArguments,
     PlannedCall,
@@ -146,10 +146,11 @@ def _reply(
         size = len(dumps_json(reply.message))
     except EntryError as error:
         return _as_result(call, (TextBlock(text=f"unusable result: {error}"),), is_error=True)
-    if size > MAX_RESULT_BYTES:
+    limit = result_limit(activity.client())
+    if size > limit:
         note = (
             f"the result is {size:,} bytes and cannot be passed on; "
-            f"ask for less than {MAX_RESULT_BYTES:,} bytes"
+            f"ask for less than {limit:,} bytes"
         )
         return _as_result(call, (TextBlock(text=note),), is_error=True)
     return reply

@@ -22,6 +22,7 @@ BENCHMARKS = (
     "open_and_view",
     "store_appends",
     "postgres_appends",
+    "sizing",
 )
 
 

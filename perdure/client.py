@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from temporalio.client import Client
+from temporalio.converter import ExternalStorage
 from temporalio.envconfig import ClientConfig
 
 from perdure import names
+from perdure.data_conversion import data_converter
+from perdure.encryption.keys import Keys
 from perdure.errors import ServerError
+from perdure.large_payloads import command_limit
 from perdure.protocol import (
     MAX_HISTORY_EVENTS,
     TIMES_IN_A_RUN,
@@ -21,8 +27,9 @@ from perdure.protocol import (
 from perdure.remote import RemoteSession
 from perdure.session import Session
 from perdure.session_id import check_session_id, workflow_id
-from perdure.stores import open_store
+from perdure.stores import in_tenant, open_store
 from perdure.stores.contract import Store
+from perdure.tenant import given_tenant, tenant_queue
 from perdure.transcript_cache import Transcripts
 
 OPEN_TIMEOUT = 30.0
@@ -38,20 +45,27 @@ class Sessions:
         store: Store | str,
         *,
         task_queue: str = names.TASK_QUEUE,
+        tenant: str | None = None,
         max_history_events: int = MAX_HISTORY_EVENTS,
         max_history_events_in_run: int | None = None,
     ) -> None:
         """Use a client that is connected already.
 
+        A `tenant` keeps its sessions apart from those of others in the same store and namespace; it
+        is PERDURE_TENANT unless given, and empty for none.
+
         `max_history_events` is for new sessions: the length of history, in events, after which a
         session's workflow continues as new between two commands. In the middle of a run it does so
         after `max_history_events_in_run`, three times as many unless told otherwise.
 
-        Raises StoreError when the store cannot be opened, ValueError for fewer than one event.
+        Raises StoreError when the store cannot be opened, TenantError, ValueError for fewer than
+        one event.
         """
         self.client = client
-        self.store = open_store(store) if isinstance(store, str) else store
-        self.task_queue = task_queue
+        self.tenant = given_tenant(tenant)
+        store = open_store(store) if isinstance(store, str) else store
+        self.store = in_tenant(store, self.tenant)
+        self.task_queue = tenant_queue(task_queue, self.tenant)
         if max_history_events_in_run is None:
             max_history_events_in_run = TIMES_IN_A_RUN * max_history_events
         self._max_history_events = _checked_limit(max_history_events)
@@ -65,18 +79,28 @@ class Sessions:
         *,
         store: Store | str,
         task_queue: str = names.TASK_QUEUE,
+        tenant: str | None = None,
+        keys: Keys | None = None,
+        payloads: str | ExternalStorage | None = None,
         max_history_events: int = MAX_HISTORY_EVENTS,
         max_history_events_in_run: int | None = None,
     ) -> AsyncIterator[Sessions]:
         """Connect to Temporal as the SDK's environment configuration says, and use the store.
 
-        Raises ServerError when there is no server, StoreError when the store cannot be opened.
+        `keys` and `payloads` are as `connect_client` has them; the keys are also those of a store
+        that is named as `encrypted:…`.
+
+        Raises ServerError when there is no server, StoreError when the store cannot be opened,
+        EncryptionError, TenantError.
         """
-        client = await connect_client()
+        if isinstance(store, str):
+            store = open_store(store, keys=keys)
+        client = await connect_client(keys=keys, payloads=payloads)
         yield cls(
             client,
             store,
             task_queue=task_queue,
+            tenant=tenant,
             max_history_events=max_history_events,
             max_history_events_in_run=max_history_events_in_run,
         )
@@ -103,13 +127,16 @@ class Sessions:
         `timeout` seconds.
         """
         session_id = check_session_id(session_id if session_id is not None else uuid.uuid4().hex)
-        remote = RemoteSession(self.client, workflow_id(session_id, instance), self.task_queue)
-        command = OpenCommand(agent=agent, idle_timeout=idle_timeout)
+        name = workflow_id(session_id, instance, tenant=self.tenant)
+        remote = RemoteSession(self.client, name, self.task_queue)
+        limit = command_limit(self.client)
+        command = OpenCommand(agent=agent, idle_timeout=idle_timeout, max_command_bytes=limit)
         state = SessionState(
             session_id=session_id,
             instance=instance,
             agent=agent,
             idle_timeout=idle_timeout,
+            max_command_bytes=limit,
             max_history_events=self._max_history_events,
             max_history_events_in_run=self._max_history_events_in_run,
         )
@@ -117,7 +144,7 @@ class Sessions:
 
         async def open_again() -> Opened:
             again = state.model_copy(update={"agent": opened.agent})
-            return await remote.open(OpenCommand(), again, timeout)
+            return await remote.open(OpenCommand(max_command_bytes=limit), again, timeout)
 
         return Session(opened, remote, self._transcripts, open_again, self.open, instance=instance)
 
@@ -128,23 +155,44 @@ def _checked_limit(events: int) -> int:
     return events
 
 
-async def connect_client() -> Client:
+async def connect_client(
+    *, keys: Keys | None = None, payloads: str | ExternalStorage | None = None
+) -> Client:
     """A client as the SDK's environment configuration describes it (`TEMPORAL_ADDRESS`, profiles,
     TLS, API key).
 
-    Raises ServerError when the server cannot be reached or the configuration cannot be read.
+    With `keys` everything that passes through Temporal is encrypted; without, with those of
+    PERDURE_KEYS or PERDURE_KEYS_FILE, if there are any. With `payloads`, as `files:DIR` or as the
+    SDK's own, or PERDURE_PAYLOADS, what is large is kept there instead of in Temporal.
+
+    Raises ServerError when the server cannot be reached or the configuration cannot be read,
+    EncryptionError for keys that are none, StoreError for a place that is none.
     """
+    converter = data_converter(keys=keys or Keys.from_environment(), payloads=payloads)
     try:
         config = ClientConfig.load_client_connect_config()
-    except Exception as error:
-        raise ServerError(f"the Temporal client configuration cannot be read: {error}") from error
+    except Exception as error:  # noqa: BLE001 - the SDK raises what it likes
+        raise ServerError(
+            f"the Temporal client configuration cannot be read: {_fault_of(error)}"
+        ) from None
     config.setdefault("target_host", "localhost:7233")
     config.setdefault("namespace", "default")
     address = config["target_host"]
     try:
-        return await Client.connect(**config)
+        return await Client.connect(**config, data_converter=converter)
     except Exception as error:
         raise ServerError(
             f"no Temporal server answers at {address}; "
             "set TEMPORAL_ADDRESS, or start one: temporal server start-dev"
         ) from error
+
+
+def _fault_of(error: Exception) -> str:
+    """What is wrong with a configuration, and where; the SDK's own words quote the line, which may
+    hold a key.
+    """
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}"
+    place = re.search(r"line \d+(, column \d+)?", str(error))
+    where = os.environ.get("TEMPORAL_CONFIG_FILE") or "the file and the TEMPORAL_… variables"
+    return f"look at {where}{f', {place[0]}' if place else ''}"

@@ -11,6 +11,8 @@ PerdureError
 ├── JsonError                 text that is not JSON, or a value that JSON cannot carry
 ├── DamagedLogError           damage in a log, anywhere but in its torn tail
 ├── StoreError                a store that cannot be opened or reached
+├── EncryptionError           keys that are wrong, or missing for what is encrypted
+├── TenantError               a tenant's name that is none, or a session of another tenant
 ├── AgentError                an agent or a tool that is declared wrongly
 ├── UnknownAgentError         an agent that the worker does not serve
 ├── ModelSpecError            a model that cannot be made from what the agent names
@@ -126,6 +128,22 @@ class DamagedLogError(PerdureError):
 
 class StoreError(PerdureError):
     """A store that cannot be opened or reached."""
+
+
+class EncryptionError(PerdureError):
+    """Keys that are wrong, or missing for what is encrypted; `key_id` names the key, if it is about
+    one. Never holds a key.
+    """
+
+    key_id: str = ""
+
+    def __init__(self, message: str, *, key_id: str = "") -> None:
+        super().__init__(message)
+        self.key_id = key_id
+
+
+class TenantError(PerdureError):
+    """A tenant's name that is none, or a session of another tenant."""
 
 
 class AgentError(PerdureError):

@@ -18,6 +18,8 @@ from perdure.errors import JsonError
 from perdure.json_reader import MAX_DEPTH
 
 _UNSAFE: Final = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_ESCAPES: Final = tuple((character, f"\\u{ord(character):04x}") for character in "<>&\u2028\u2029")
 
 
 def dumps_json(value: Any) -> bytes:
@@ -86,7 +88,13 @@ def _scalar(value: Any) -> str | None:
 
 def _string(text: str) -> str:
     written = encode_basestring(text)
-    return _UNSAFE.sub(_escape, written) if _UNSAFE.search(written) else written
+    if not _UNSAFE.search(written):
+        return written
+    # Each in one go: megabytes of markup would otherwise take seconds, which the thread of a
+    # workflow does not have.
+    for character, escape in _ESCAPES:
+        written = written.replace(character, escape)
+    return _SURROGATE.sub(_escape, written) if _SURROGATE.search(written) else written
 
 
 def _escape(found: re.Match[str]) -> str:

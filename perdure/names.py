@@ -9,6 +9,9 @@ TASK_QUEUE: Final = "perdure"
 
 SESSION_WORKFLOW: Final = "perdure.session"
 
+ACTIVITY_PREFIX: Final = "perdure."
+"""What the names of all activities start with."""
+
 OPEN_SESSION: Final = "perdure.open_session"
 START_RUN: Final = "perdure.start_run"
 APPEND_ENTRIES: Final = "perdure.append_entries"

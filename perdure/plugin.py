@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import WorkerConfig, WorkflowRunner
+from temporalio.worker import Worker, WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from perdure.activities import (
@@ -24,11 +24,15 @@ from perdure.activities import (
 )
 from perdure.activities.agents import AgentRegistry
 from perdure.activities.heartbeats import Heart
+from perdure.activities.tenant_guard import TenantGuard
 from perdure.activities.toolboxes import Toolboxes
 from perdure.agent import Agent
+from perdure.deployments import with_behavior
+from perdure.large_payloads import allow_long_steps
 from perdure.lifecycle import Publisher
-from perdure.stores import open_store
+from perdure.stores import in_tenant, open_store
 from perdure.stores.contract import Store
+from perdure.tenant import given_tenant
 from perdure.transcript_cache import Transcripts
 from perdure.workflows import SessionWorkflow
 
@@ -52,12 +56,18 @@ class PerdurePlugin(SimplePlugin):
         agents: Sequence[Agent],
         store: Store | str,
         publisher: Publisher | None = None,
+        tenant: str | None = None,
     ) -> None:
         """Serve these agents over the store, and tell the publisher of lifecycle events.
 
-        Raises AgentError when two agents share a name, or the publisher is none.
+        The sessions are those of `tenant`, or of PERDURE_TENANT; empty means those of no tenant.
+        The worker's task queue is then the tenant's own, see `perdure.tenant.tenant_queue`.
+
+        Raises AgentError when two agents share a name, or the publisher is none; StoreError,
+        TenantError.
         """
-        store = open_store(store) if isinstance(store, str) else store
+        tenant = given_tenant(tenant)
+        store = in_tenant(open_store(store) if isinstance(store, str) else store, tenant)
         registry = AgentRegistry(agents)
         transcripts = Transcripts(store)
         self._heart = Heart()
@@ -83,6 +93,7 @@ class PerdurePlugin(SimplePlugin):
                 SubAgentActivities(transcripts).read_answer,
                 PublishActivities(publisher).publish,
             ],
+            interceptors=[TenantGuard(tenant)],
             workflow_runner=_with_passthrough,
             run_context=self._while_running,
         )
@@ -92,9 +103,17 @@ class PerdurePlugin(SimplePlugin):
         config = super().configure_worker(config)
         if config.get("sticky_queue_schedule_to_start_timeout") in (None, _SDK_STICKY_TIMEOUT):
             config["sticky_queue_schedule_to_start_timeout"] = _STICKY_TIMEOUT
+        deployment = config.get("deployment_config")
+        if deployment is not None and deployment.use_worker_versioning:
+            config["deployment_config"] = with_behavior(deployment)
         if config.get("max_heartbeat_throttle_interval") in (None, _SDK_THROTTLE):
             config["max_heartbeat_throttle_interval"] = _THROTTLE
         return config
+
+    async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
+        """See the SDK."""
+        allow_long_steps(worker)
+        await super().run_worker(worker, next)
 
     @contextlib.asynccontextmanager
     async def _while_running(self) -> AsyncIterator[None]:

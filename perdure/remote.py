@@ -27,6 +27,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure import names
+from perdure.encryption.payloads import mark_of
 from perdure.errors import (
     CommandTooLargeError,
     PerdureError,
@@ -34,8 +35,8 @@ from perdure.errors import (
     SessionClosedError,
     restored,
 )
+from perdure.large_payloads import command_limit
 from perdure.protocol import (
-    MAX_COMMAND_BYTES,
     LifecycleEvent,
     OpenCommand,
     Opened,
@@ -45,6 +46,7 @@ from perdure.protocol import (
     Status,
     WaitCommand,
 )
+from perdure.wire import check_opened
 
 T = TypeVar("T")
 
@@ -127,10 +129,10 @@ class RemoteSession:
         """
         update_id = command.command_id
         if is_own_id:
-            update_id += f".{command.digest()}"
-        size = len(command.to_json())
-        if size > MAX_COMMAND_BYTES:
-            raise CommandTooLargeError(size, MAX_COMMAND_BYTES)
+            update_id += f".{mark_of(self.client, command.digest())}"
+        size, limit = len(command.to_json()), command_limit(self.client)
+        if size > limit:
+            raise CommandTooLargeError(size, limit)
         async with self._a_worker_within(ANSWER_TIMEOUT):
             handle = await self._while_running(
                 lambda: self._handle().start_update(
@@ -297,6 +299,8 @@ def _told_by_workflow(error: WorkflowUpdateFailedError) -> PerdureError | _Told:
     cause = error.cause
     if not isinstance(cause, ApplicationError) or cause.type == _WORKFLOW_ENDED:
         return _closed()
+    if cause.failure is not None:
+        check_opened(cause.failure.encoded_attributes)  # the words of an error, where encrypted
     details = cause.details
     if details and isinstance(details[0], dict):
         return _Told(Outcome.model_validate(details[0]))

@@ -10,6 +10,7 @@ import unicodedata
 from urllib.parse import quote, unquote
 
 from perdure.errors import InvalidSessionIdError
+from perdure.tenant import check_tenant
 
 WORKFLOW_ID_PREFIX = "session:"
 
@@ -30,19 +31,21 @@ def check_session_id(session_id: str) -> str:
     return session_id
 
 
-def workflow_id(session_id: str, instance: str = "") -> str:
+def workflow_id(session_id: str, instance: str = "", *, tenant: str = "") -> str:
     """Return the ID of the workflow that runs the session.
 
-    It is `session:` and the session ID; for a second live instance of the same session, `@` and the
-    name of the instance follow. Both parts are percent-encoded but for unreserved characters, so
-    that the text is plain ASCII and `session_id_of` can take it apart again.
+    It is `session:`, for one of a tenant's the tenant and `:`, and the session ID; for a second
+    live instance of the same session, `@` and the name of the instance follow. ID and instance are
+    percent-encoded but for unreserved characters, so that the text is plain ASCII, no ID reads like
+    that of another tenant, and `session_id_of` can take it apart again.
 
     Raises:
         InvalidSessionIdError: either part cannot name a session, or both are too long together.
+        TenantError: the tenant's name is none.
     """
     if not isinstance(session_id, str):
         raise InvalidSessionIdError(str(session_id), "is no text")
-    name = WORKFLOW_ID_PREFIX + _encoded(session_id)
+    name = workflow_id_prefix(tenant) + _encoded(session_id)
     if instance:
         name += "@" + _encoded(instance)
     if len(name) > WORKFLOW_ID_LIMIT:
@@ -54,24 +57,38 @@ def workflow_id(session_id: str, instance: str = "") -> str:
     return name
 
 
-def session_id_of(workflow_id: str) -> str:
+def workflow_id_prefix(tenant: str) -> str:
+    """Return what the IDs of all workflows of a tenant's sessions start with; of those that are of
+    no tenant, for an empty name. Raises TenantError.
+    """
+    return f"{WORKFLOW_ID_PREFIX}{check_tenant(tenant)}:" if tenant else WORKFLOW_ID_PREFIX
+
+
+def tenant_of(workflow_id: str) -> str:
+    """Return the tenant that a session's workflow belongs to, by its ID; empty for none."""
+    tenant, colon, _ = workflow_id.removeprefix(WORKFLOW_ID_PREFIX).partition(":")
+    return tenant if colon else ""
+
+
+def session_id_of(workflow_id: str, *, tenant: str = "") -> str:
     """Return the session ID that a workflow ID was made from, whichever instance it names.
 
     Raises:
-        InvalidSessionIdError: this is not the ID of a session's workflow.
+        InvalidSessionIdError: this is not the ID of a workflow of a session of the tenant's.
     """
-    encoded, _, instance = workflow_id.removeprefix(WORKFLOW_ID_PREFIX).partition("@")
+    prefix = workflow_id_prefix(tenant)
+    encoded, _, instance = workflow_id.removeprefix(prefix).partition("@")
     session_id = unquote(encoded)
-    if not _makes(workflow_id, session_id, unquote(instance)):
+    if not _makes(workflow_id, session_id, unquote(instance), tenant):
         raise InvalidSessionIdError(
-            workflow_id, f"is no workflow ID of a session; those start with {WORKFLOW_ID_PREFIX!r}"
+            workflow_id, f"is no workflow ID of a session; those start with {prefix!r}"
         )
     return session_id
 
 
-def _makes(name: str, session_id: str, instance: str) -> bool:
+def _makes(name: str, session_id: str, instance: str, tenant: str) -> bool:
     try:
-        return workflow_id(session_id, instance) == name
+        return workflow_id(session_id, instance, tenant=tenant) == name
     except InvalidSessionIdError:
         return False
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from perdure.codec import decode_entry, encode_entry
 from perdure.entries import Entry
 from perdure.stores.contract import Store
+from perdure.stores.encrypted import check_readable
 from perdure.transcript import Transcript
 
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
@@ -41,6 +42,7 @@ class Transcripts:
     async def latest(self, session_id: str) -> Transcript:
         """The transcript as the store has it now."""
         entries = await self._store.load_entries(session_id)
+        check_readable(session_id, entries[-1:])
         transcript = _brought_up_to_date(self._kept.get(session_id), entries)
         self._keep(session_id, transcript)
         return transcript

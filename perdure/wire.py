@@ -20,9 +20,18 @@ from temporalio.converter import TransferTypeConverter, transfer_type_convertibl
 from temporalio.exceptions import ApplicationError
 
 from perdure.codec import dumps_json, loads_json
+from perdure.encryption.keys import missing_key
+from perdure.errors import EncryptionError
 
 BAD_MESSAGE = "BadMessage"
 """The error type of a message that is not what its receiver takes."""
+
+ENCRYPTED = b"binary/encrypted"
+KEY_ID = "encryption-key-id"
+"""What the metadata of an encrypted payload say: that it is one, and under which key."""
+
+UNOPENED = "perdure-unopened"
+"""Why a payload could not be decrypted: the codec adds it to the metadata."""
 
 
 class _RawJson(TransferTypeConverter["Wire", RawValue]):
@@ -32,7 +41,7 @@ class _RawJson(TransferTypeConverter["Wire", RawValue]):
         return RawValue(value.to_payload())
 
     def from_transfer_type(self, value: RawValue, type_hint: type[Wire]) -> Wire:
-        return type_hint.from_json(value.payload.data)
+        return type_hint.from_payload(value.payload)
 
 
 T = TypeVar("T")
@@ -67,6 +76,14 @@ class Wire(BaseModel):
     def to_payload(self) -> Payload:
         """The message as what every data converter makes of it."""
         return Payload(metadata={"encoding": b"json/plain"}, data=self.to_json())
+
+    @classmethod
+    def from_payload(cls, payload: Payload) -> Self:
+        """Read a message; an absent one is null. Raises as `from_json` does, and EncryptionError
+        for one that no codec has opened: in a workflow that waits for a worker with keys.
+        """
+        check_opened(payload)
+        return cls.from_json(payload.data or b"null")
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
@@ -107,6 +124,17 @@ def fault(error: Mapping[str, Any]) -> str:
     """One of a validation's errors in words."""
     place = ".".join(str(step) for step in error["loc"])
     return f"{place}: {error['msg']}" if place else str(error["msg"])
+
+
+def check_opened(payload: Payload) -> None:
+    """Raise EncryptionError, which names the key, for a payload that is encrypted still."""
+    if payload.metadata.get("encoding") != ENCRYPTED:
+        return
+    key_id = payload.metadata.get(KEY_ID, b"").decode("utf-8", "replace")
+    reason = payload.metadata.get(UNOPENED)
+    if reason is None:
+        raise missing_key(key_id)
+    raise EncryptionError(reason.decode("utf-8", "replace"), key_id=key_id)
 
 
 def _bad_message(kind: type[Wire], faults: str) -> ApplicationError:

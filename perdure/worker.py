@@ -8,19 +8,23 @@ import os
 import signal
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.worker import Worker, WorkerDeploymentConfig
 
 from perdure import names
 from perdure.agent import Agent
 from perdure.agent_loading import load_agents
 from perdure.client import connect_client
+from perdure.deployments import given_deployment
 from perdure.errors import AgentError, ServerError
 from perdure.lifecycle import Publisher
+from perdure.liveness import given_alive_file, telling_alive
 from perdure.plugin import PerdurePlugin
 from perdure.stores import DEFAULT_STORE, open_store
 from perdure.stores.contract import Store
+from perdure.tenant import given_tenant, tenant_queue
 
 GRACE = timedelta(seconds=30)
 """How long activities may go on after the worker was told to stop."""
@@ -35,15 +39,24 @@ def build_worker(
     store: Store | str,
     task_queue: str = names.TASK_QUEUE,
     publisher: Publisher | None = None,
+    tenant: str | None = None,
+    deployment: WorkerDeploymentConfig | None = None,
+    grace: timedelta = GRACE,
 ) -> Worker:
     """A worker that serves the agents over the store. Run it with `async with worker` or `await
     worker.run()`.
+
+    With a `tenant`, or PERDURE_TENANT, its sessions are that tenant's, on the tenant's own task
+    queue of that name. With a `deployment` it is versioned, see `perdure.deployments`. `grace` is
+    how long running steps may take when it is told to stop.
     """
+    tenant = given_tenant(tenant)
     return Worker(
         client,
-        task_queue=task_queue,
-        plugins=[PerdurePlugin(agents=agents, store=store, publisher=publisher)],
-        graceful_shutdown_timeout=GRACE,
+        task_queue=tenant_queue(task_queue, tenant),
+        plugins=[PerdurePlugin(agents=agents, store=store, publisher=publisher, tenant=tenant)],
+        graceful_shutdown_timeout=grace,
+        deployment_config=deployment,
     )
 
 
@@ -53,24 +66,44 @@ async def serve(
     *,
     task_queue: str = names.TASK_QUEUE,
     client: Client | None = None,
+    tenant: str | None = None,
+    deployment: WorkerDeploymentConfig | None = None,
+    grace: timedelta = GRACE,
+    alive_file: Path | None = None,
 ) -> signal.Signals:
     """Connect, unless a client is given, and serve until SIGTERM or SIGINT; then let running steps
     finish, and answer with the signal. A second signal ends the process at once.
+
+    `tenant`, `deployment` and `grace` are as `build_worker` has them. The `alive_file` is renewed
+    as long as the worker runs and reaches the server, see `perdure.liveness`.
 
     Raises ServerError when the server cannot be reached, or refuses the worker.
     """
     client = client or await connect_client()
     told = _next_signal()
+    worker = build_worker(
+        client,
+        agents=agents,
+        store=store,
+        task_queue=task_queue,
+        tenant=tenant,
+        deployment=deployment,
+        grace=grace,
+    )
     try:
-        async with build_worker(client, agents=agents, store=store, task_queue=task_queue):
+        async with worker, telling_alive(client, alive_file):
             served = ", ".join(agent.name for agent in agents) or "no agent"
-            logger.info("serving %s on task queue %r", served, task_queue)
+            logger.info("serving %s on task queue %r%s", served, worker.task_queue, _as(deployment))
             stopped_by = await told
-            logger.info("stopping: running steps may finish, at most %s", GRACE)
+            logger.info("stopping: running steps may finish, at most %s", grace)
     except RuntimeError as error:  # the SDK's: the server refused the worker
         reason = str(error).partition(": Status {")[0]
         raise ServerError(f"cannot serve namespace {client.namespace!r}: {reason}") from error
     return stopped_by
+
+
+def _as(deployment: WorkerDeploymentConfig | None) -> str:
+    return f" as {deployment.version.to_canonical_string()}" if deployment is not None else ""
 
 
 def _next_signal() -> asyncio.Future[signal.Signals]:
@@ -97,5 +130,27 @@ async def serve_from_environment() -> None:
     if not spec:
         raise AgentError("no agents: set PERDURE_AGENTS, for example PERDURE_AGENTS=support:agent")
     store = open_store(os.environ.get("PERDURE_STORE", DEFAULT_STORE))
-    task_queue = os.environ.get("PERDURE_TASK_QUEUE", names.TASK_QUEUE)
-    await serve(load_agents(spec), store, task_queue=task_queue)
+    await serve(
+        load_agents(spec),
+        store,
+        task_queue=os.environ.get("PERDURE_TASK_QUEUE", names.TASK_QUEUE),
+        deployment=given_deployment(),
+        grace=given_grace(),
+        alive_file=given_alive_file(),
+    )
+
+
+def given_grace(seconds: float | None = None) -> timedelta:
+    """How long running steps may take: so many seconds, or as PERDURE_GRACE says, or 30. Raises
+    ServerError for what is no number of seconds.
+    """
+    text = os.environ.get("PERDURE_GRACE", "") if seconds is None else str(seconds)
+    if not text:
+        return GRACE
+    try:
+        grace = timedelta(seconds=float(text))
+    except (ValueError, OverflowError):
+        grace = timedelta(seconds=-1)
+    if grace < timedelta():
+        raise ServerError(f"{text!r} is no time for running steps to finish; give seconds")
+    return grace

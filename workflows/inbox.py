@@ -10,7 +10,6 @@ from temporalio import workflow
 from perdure import names
 from perdure.codec import dumps_json
 from perdure.protocol import (
-    MAX_COMMAND_BYTES,
     MAX_QUEUE,
     ApproveCommand,
     CancelCommand,
@@ -67,10 +66,11 @@ class Inbox:
             return None  # it does not wait, and may be what everything else waits for
         if len(self._sizes) >= MAX_QUEUE:
             return _full(f"{MAX_QUEUE:,} commands wait in this session already")
-        if size > MAX_COMMAND_BYTES:
-            return _full(f"the command is {size:,} bytes, {MAX_COMMAND_BYTES:,} are the most")
-        if size + self._bytes + self._bytes_in_use() > MAX_COMMAND_BYTES:
-            return _full(f"the commands that wait would be over {MAX_COMMAND_BYTES:,} bytes")
+        size, limit = len(command.to_json()), self._state.max_command_bytes
+        if size > limit:
+            return _full(f"the command is {size:,} bytes, {limit:,} are the most")
+        if size + self._bytes + self._bytes_in_use() > limit:
+            return _full(f"the commands that wait would be over {limit:,} bytes")
         return None
 
     def put(self, command: QueuedCommand) -> None:

@@ -39,7 +39,9 @@ class Renewal:
         self._history = history
 
     def is_due(self) -> bool:
-        """Whether history has become longer than a worker should have to replay."""
+        """Whether history has become longer than a worker should have to replay, or the run is
+        pinned to a build of the workers that is no longer current.
+        """
         limit = self._state.max_history_events
         if self._state.active is not None:
             limit = self._state.max_history_events_in_run
@@ -50,7 +52,16 @@ class Renewal:
             self._history.events > limit
             or info.get_current_history_size() > _MAX_BYTES
             or info.is_continue_as_new_suggested()
+            or info.is_target_worker_deployment_version_changed()
         )
+
+    def versioning(self) -> workflow.ContinueAsNewVersioningBehavior | None:
+        """Which build of the workers the next run begins on: the one that is current, when this run
+        is pinned to another.
+        """
+        if workflow.info().is_target_worker_deployment_version_changed():
+            return workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE
+        return None
 
     def is_due_at_rest(self, since: int) -> bool:
         """Whether history has become too long since that length, by messages that leave nothing to

@@ -92,6 +92,8 @@ class SessionWorkflow:
         state = self._state
         if command.agent is not None:
             state.agent = command.agent
+        # What fitted once still has to: it may be waiting.
+        state.max_command_bytes = max(state.max_command_bytes, command.max_command_bytes)
         if command.idle_timeout is not None:
             state.idle_timeout = command.idle_timeout
         created, state.created = state.created, False
@@ -227,7 +229,9 @@ class SessionWorkflow:
         await self._leave()
         self._state.stream = self._stream.carry()
         self._commands.inbox.lighten()
-        workflow.continue_as_new(self._state)
+        workflow.continue_as_new(
+            self._state, initial_versioning_behavior=self._renewal.versioning()
+        )
 
     async def _end(self, error: ErrorInfo) -> None:
         """Answer whoever waits; the log is valid at any point, so nothing else is to be done."""

@@ -31,7 +31,7 @@ from perdure.protocol import (
     SessionState,
 )
 from perdure.repair import INTERRUPTED
-from perdure.session_id import workflow_id
+from perdure.session_id import tenant_of, workflow_id
 from perdure.workflows.log import SessionLog
 
 MAX_DEPTH = 5
@@ -107,13 +107,14 @@ class SubAgentCall:
             agent=call.sub_agent,
             max_history_events=state.max_history_events,
             max_history_events_in_run=state.max_history_events_in_run,
+            max_command_bytes=state.max_command_bytes,
             inbox=[task, CloseCommand(command_id="close")],
             errand=Errand(parent_id=state.session_id, run_id=_RUN_ID, depth=self._depth),
         )
         starting: Coroutine[Any, Any, _Child] = workflow.start_child_workflow(
             names.SESSION_WORKFLOW,
             child,
-            id=workflow_id(call.child_id),
+            id=workflow_id(call.child_id, tenant=tenant_of(workflow.info().workflow_id)),
             result_type=ErrandReport,
             # When the session ends in the middle of a call, nobody waits for the answer.
             parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,

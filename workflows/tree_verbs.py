@@ -18,7 +18,7 @@ from perdure.protocol import (
     LifecycleEvent,
     SessionState,
 )
-from perdure.session_id import check_session_id, workflow_id
+from perdure.session_id import check_session_id, tenant_of, workflow_id
 from perdure.workflows.failures import CommandFailed
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.timing import COPYING, LOADING
@@ -81,13 +81,14 @@ async def _start_child(child_id: str, state: SessionState) -> None:
         agent=state.agent,
         max_history_events=state.max_history_events,
         max_history_events_in_run=state.max_history_events_in_run,
+        max_command_bytes=state.max_command_bytes,
         idle_timeout=state.idle_timeout,
     )
     try:
         await workflow.start_child_workflow(
             names.SESSION_WORKFLOW,
             child,
-            id=workflow_id(child_id),
+            id=workflow_id(child_id, tenant=tenant_of(workflow.info().workflow_id)),
             parent_close_policy=workflow.ParentClosePolicy.ABANDON,
             task_timeout=workflow.info().task_timeout,
             static_summary=f"perdure session {child_id}"[:200],

@@ -137,4 +137,4 @@ def _identified(command: QueuedCommand) -> QueuedCommand:
 
 
 def _read(kind: type[QueuedCommand], message: RawValue) -> QueuedCommand:
-    return kind.from_json(message.payload.data or b"null")
+    return kind.from_payload(message.payload)

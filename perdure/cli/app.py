@@ -81,16 +81,150 @@ def worker(
             show_default=False,
         ),
     ] = None,
+    tenant: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Serve the sessions of this tenant only. Otherwise PERDURE_TENANT.",
+            show_default=False,
+        ),
+    ] = None,
+    payloads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Where large payloads are kept, for example files:./payloads. Otherwise "
+            "PERDURE_PAYLOADS; in Temporal, where they have to be small, when that is not set.",
+            show_default=False,
+        ),
+    ] = None,
+    deployment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The deployment that the worker is a version of. Otherwise "
+            "TEMPORAL_DEPLOYMENT_NAME.",
+            show_default=False,
+        ),
+    ] = None,
+    build_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Which version of the deployment it is. Otherwise TEMPORAL_WORKER_BUILD_ID.",
+            show_default=False,
+        ),
+    ] = None,
+    versioning: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="When sessions move to a new version: auto-upgrade (at the next step) or pinned "
+            "(when their workflow continues as new). Otherwise PERDURE_VERSIONING; auto-upgrade.",
+            show_default=False,
+        ),
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="How long running steps may take when the worker is told to stop. Otherwise "
+            "PERDURE_GRACE; 30.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Serve agents until told to stop.
 
     Where Temporal is comes from the SDK's environment configuration (TEMPORAL_ADDRESS,
-    TEMPORAL_NAMESPACE, a profile, TLS, an API key). SIGTERM and Ctrl-C let running steps finish,
-    for up to half a minute; a second one does not.
+    TEMPORAL_NAMESPACE, a profile, TLS, an API key). PERDURE_KEYS or PERDURE_KEYS_FILE turns on
+    encryption. SIGTERM and Ctrl-C let running steps finish, for up to half a minute; a second one
+    does not.
     """
-    from perdure.cli.worker import serve_agents
+    from perdure.cli.worker import Serving, serve_agents
 
-    raise typer.Exit(serve_agents(agents or [], store=store, task_queue=task_queue))
+    given = Serving(
+        store=store,
+        task_queue=task_queue,
+        tenant=tenant,
+        payloads=payloads,
+        deployment=deployment,
+        build_id=build_id,
+        versioning=versioning,
+        grace=grace,
+    )
+    raise typer.Exit(serve_agents(agents or [], given))
+
+
+@app.command()
+def codec_server(
+    port: Annotated[
+        int, typer.Option(metavar="PORT", help="The port to listen on; 0 for any.", min=0)
+    ] = 8081,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The address to listen on. Other than the machine's own loopback needs "
+            "PERDURE_CODEC_TOKEN.",
+        ),
+    ] = "127.0.0.1",
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Where the Temporal UI is served, for example http://localhost:8233; may be given "
+            "several times.",
+            show_default=False,
+        ),
+    ] = None,
+    without_token: Annotated[
+        bool,
+        typer.Option(
+            "--without-token",
+            help="Something else keeps strangers away, for example a container whose port is on "
+            "the loopback only.",
+        ),
+    ] = False,
+) -> None:
+    """Decrypt what the Temporal UI and the Temporal CLI show, with PERDURE_KEYS or
+    PERDURE_KEYS_FILE, until told to stop.
+
+    With PERDURE_CODEC_TOKEN set, whoever asks has to send it, as `Authorization: Bearer …`.
+    """
+    from perdure.cli.codec_server import serve_codec
+
+    raise typer.Exit(serve_codec(host=host, port=port, origins=origin, without_token=without_token))
+
+
+@app.command()
+def clean_payloads(
+    payloads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="The folder of payloads, for example files:./payloads. Otherwise "
+            "PERDURE_PAYLOADS.",
+            show_default=False,
+        ),
+    ] = None,
+    margin: Annotated[
+        float,
+        typer.Option(
+            metavar="DAYS",
+            help="How much older than the oldest run of its workflow a payload is at least.",
+            min=0,
+        ),
+    ] = 1,
+    only_look: Annotated[
+        bool, typer.Option("--only-look", help="Say what would be removed, and leave it.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Remove large payloads that no history in Temporal refers to any more."""
+    from perdure.cli.clean_payloads import clean
+
+    raise typer.Exit(clean(payloads, margin_days=margin, only_look=only_look, as_json=as_json))
 
 
 @app.command()

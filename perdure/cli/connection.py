@@ -20,6 +20,7 @@ from perdure.errors import CommandError, ServerError, SessionNotFoundError
 from perdure.remote import RemoteSession
 from perdure.session import Session
 from perdure.session_id import workflow_id
+from perdure.tenant import given_tenant
 
 CONNECT_TIMEOUT = 10.0
 """Seconds that a command waits for a server to answer."""
@@ -38,8 +39,8 @@ class Place:
 
     @property
     def workflow_id(self) -> str:
-        """The ID of its workflow. Raises InvalidSessionIdError."""
-        return workflow_id(self.session_id, self.instance)
+        """The ID of its workflow. Raises InvalidSessionIdError, TenantError."""
+        return workflow_id(self.session_id, self.instance, tenant=given_tenant(None))
 
 
 async def connect() -> Client:

@@ -14,6 +14,7 @@ from perdure.cli.listing import Filters, Listed
 from perdure.errors import InvalidSessionIdError, PerdureError, ServerError
 from perdure.remote import RemoteSession
 from perdure.session_id import WORKFLOW_ID_PREFIX, session_id_of
+from perdure.tenant import given_tenant
 
 ANSWER_TIMEOUT = 5.0
 """Seconds that a worker may take to tell how a session stands."""
@@ -44,7 +45,7 @@ async def live_sessions(filters: Filters) -> list[Listed]:
 
 def _listed(execution: WorkflowExecution) -> Listed | None:
     try:
-        session_id = session_id_of(execution.id)
+        session_id = session_id_of(execution.id, tenant=given_tenant(None))
     except InvalidSessionIdError:
         return None
     _, _, instance = execution.id.removeprefix(WORKFLOW_ID_PREFIX).partition("@")

@@ -8,8 +8,9 @@ from typing import Any
 from perdure.cli.options import store_spec
 from perdure.entries import Entry, SessionRecord
 from perdure.errors import CommandError, StoreError
-from perdure.stores import open_store
+from perdure.stores import in_tenant, open_store
 from perdure.stores.contract import Store
+from perdure.tenant import given_tenant
 from perdure.transcript import Transcript
 
 SHORTEST_ID = 6
@@ -17,8 +18,10 @@ SHORTEST_ID = 6
 
 
 def opened(store: str | None) -> Store:
-    """The store that a command line names. Raises StoreError."""
-    return open_store(store_spec(store))
+    """The store that a command line names; of one with tenants, the tenant's part. Raises
+    StoreError, EncryptionError, TenantError.
+    """
+    return in_tenant(open_store(store_spec(store)), given_tenant(None))
 
 
 def load(store: str | None, session_id: str) -> tuple[SessionRecord, Transcript]:

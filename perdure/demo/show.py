@@ -63,7 +63,7 @@ class Show:
         temporal_binary()
         given = self._prepare()
         async with self._server() as server, self._crew(server) as crew:
-            sessions = Sessions(server.client, FileStore(self._folder.sessions))
+            sessions = Sessions(server.client, FileStore(self._folder.sessions), tenant="")
             story = Story(sessions, self._folder, crew, self._journal, self._telling, given)
             session = await self._told(story, crew, server)
             checks = await self._judge(session, given)

@@ -25,7 +25,7 @@ from perdure.worker import serve
 async def _serve(folder: Folder, number: int, model: str, address: str) -> None:
     agent = demo_agent(folder, model=model, worker=number)
     client = await Client.connect(address, namespace=NAMESPACE, identity=f"demo worker {number}")
-    await serve([agent], FileStore(folder.sessions), client=client)
+    await serve([agent], FileStore(folder.sessions), client=client, tenant="")
 
 
 def _end_with_the_demo() -> None:

@@ -75,10 +75,11 @@ class Command(Wire):
 
 class OpenCommand(Command):
     """Make sure that the session exists and is loaded; name the agent that serves it from now
-    on.
+    on, and how large a command may be.
     """
 
     agent: str | None = None
+    max_command_bytes: int = MAX_COMMAND_BYTES
     idle_timeout: float | None = Field(default=None, gt=0, le=MAX_IDLE_TIMEOUT)
 
 

@@ -7,7 +7,13 @@ from typing import Any
 from temporalio.contrib.workflow_streams import WorkflowStreamState
 
 from perdure.protocol.activities import PlannedCall
-from perdure.protocol.commands import ApproveCommand, EntryJson, QueuedCommand, RunCommand
+from perdure.protocol.commands import (
+    MAX_COMMAND_BYTES,
+    ApproveCommand,
+    EntryJson,
+    QueuedCommand,
+    RunCommand,
+)
 from perdure.protocol.outcomes import ErrorInfo, Outcome
 from perdure.protocol.output import OutputSpec
 from perdure.usage import Usage
@@ -107,6 +113,7 @@ class SessionState(Wire):
     between two commands, `max_history_events_in_run` that between two turns of a run. A worker that
     takes a session over replays up to so many. They are part of the state because a replay must
     decide as the first execution did, whatever the defaults are by then.
+    `max_command_bytes` is what a command, and all that wait, may hold together.
     `owed` are the commands whose senders were told to ask again, at a continue-as-new.
     `idle_timeout` (seconds) is how long a session without anything to do keeps its workflow; None:
     for ever.
@@ -117,6 +124,7 @@ class SessionState(Wire):
     errand: Errand | None = None
     max_history_events: int = always(MAX_HISTORY_EVENTS)
     max_history_events_in_run: int = always(MAX_HISTORY_EVENTS * TIMES_IN_A_RUN)
+    max_command_bytes: int = MAX_COMMAND_BYTES
     idle_timeout: float | None = None
     agent: str | None = None
     opened: bool = False

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.api.enums.v1.event_type_pb2 import EVENT_TYPE_WORKFLOW_TASK_COMPLETED
@@ -55,7 +56,7 @@ def serving(server: DevServer, store: FileStore) -> Serving:
 
     @asynccontextmanager
     async def serve(
-        *agents: Agent, over: Store = store, task_queue: str = "", **options: int
+        *agents: Agent, over: Store = store, task_queue: str = "", **options: Any
     ) -> AsyncIterator[Sessions]:
         queue = task_queue or f"test-{uuid.uuid4().hex}"
         async with build_worker(server.client, agents=agents, store=over, task_queue=queue):

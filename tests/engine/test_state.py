@@ -83,6 +83,7 @@ STATE: dict[str, Any] = {
     "instance": "b",
     "errand": Errand(parent_id="parent", run_id="the-run", depth=2),
     "max_history_events": 0,
+    "max_command_bytes": 2_000_000,
     "max_history_events_in_run": 0,
     "idle_timeout": 3600.0,
     "agent": "agent",

@@ -1,0 +1,148 @@
+"""What a worker process takes: memory for each session that is idle in it, and turns a second; the
+same with encryption beside it without.
+
+Memory is that of the worker's process as Linux tells it, so this runs on Linux only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import statistics
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+
+from temporalio.client import Client
+
+from benchmarks.conversation import ANSWER, QUESTION, InstantModel, said
+from benchmarks.report import Figure, Scale, run_benchmark
+from benchmarks.worker_process import WorkerProcess
+from perdure import Agent, Session, Sessions, text
+from perdure.data_conversion import data_converter
+from perdure.dev_server import dev_server
+from perdure.encryption import Keys
+from perdure.stores import EncryptedStore, FileStore
+from perdure.stores.contract import Store
+from perdure.worker import build_worker
+
+CONCURRENT = 16
+_numbers = count()
+
+
+async def measure(scale: Scale) -> list[Figure]:
+    """Memory, then the cost of encryption."""
+    keys = Keys({"bench": secrets.token_bytes(32)})
+    async with dev_server() as server:
+        memory = await _memory(server.client, server.address, scale.pick(100, 800))
+        plain, sealed = await _turns(server.client, keys, scale.pick(2, 8))
+    appends, sealed_appends = await _appends(keys, scale.pick(50, 400))
+    return [
+        *memory,
+        Figure("turns a second, 16 sessions, encrypted", sealed, "/s", yardstick=plain),
+        Figure("appends a second, encrypted store", sealed_appends, "/s", yardstick=appends),
+    ]
+
+
+async def _memory(client: Client, address: str, sessions: int) -> list[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        async with WorkerProcess.start(address, folder) as worker:
+            opened = Sessions(client, FileStore(folder))
+            # The first ones bring along what all share.
+            await _converse(opened, 20)
+            before = _resident(worker.process.pid)
+            await _converse(opened, sessions)
+            after = _resident(worker.process.pid)
+            await worker.stop()
+    return [
+        Figure("memory of a worker", before / 1e6, "MB"),
+        Figure("memory of an idle session in it", (after - before) / sessions / 1e3, "kB"),
+    ]
+
+
+async def _converse(sessions: Sessions, number: int) -> None:
+    """Open so many sessions, and take two turns in each."""
+    waiting = asyncio.Semaphore(CONCURRENT)
+
+    async def one() -> None:
+        async with waiting:
+            session = await sessions.open(f"sizing-{next(_numbers)}", agent="talker")
+            for _ in range(2):
+                await (await session.run(QUESTION))
+
+    await asyncio.gather(*(one() for _ in range(number)))
+
+
+def _resident(pid: int) -> int:
+    """Bytes of memory of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+async def _turns(client: Client, keys: Keys, rounds: int) -> tuple[float, float]:
+    """Turns a second of plain and of encrypted sessions, by turns; the median round counts."""
+    config = client.config()
+    config["data_converter"] = data_converter(keys=keys)
+    sealed_client = Client(**config)
+    agent = Agent("talker", model=InstantModel(lambda request: said(ANSWER)))
+    with tempfile.TemporaryDirectory() as folder:
+        files = FileStore(folder)
+        sealed: Store = EncryptedStore(files, keys)
+        async with (
+            build_worker(client, agents=[agent], store=files, task_queue="plain"),
+            build_worker(sealed_client, agents=[agent], store=sealed, task_queue="sealed"),
+        ):
+            plain_sessions = await _opened(Sessions(client, files, task_queue="plain"))
+            sealed_sessions = await _opened(Sessions(sealed_client, sealed, task_queue="sealed"))
+            rates = [
+                (await _rate(plain_sessions), await _rate(sealed_sessions)) for _ in range(rounds)
+            ]
+    plain, encrypted = zip(*rates, strict=True)
+    return statistics.median(plain), statistics.median(encrypted)
+
+
+async def _opened(sessions: Sessions) -> list[Session]:
+    names = [f"sizing-{next(_numbers)}" for _ in range(CONCURRENT)]
+    return [await sessions.open(name, agent="talker") for name in names]
+
+
+async def _rate(sessions: list[Session]) -> float:
+    async def converse(session: Session) -> None:
+        for _ in range(3):
+            await (await session.run(QUESTION))
+
+    began = time.perf_counter()
+    await asyncio.gather(*map(converse, sessions))
+    return 3 * len(sessions) / (time.perf_counter() - began)
+
+
+async def _appends(keys: Keys, number: int) -> tuple[float, float]:
+    """Appends a second to a store of files and to an encrypted one, by turns; medians."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = FileStore(folder)
+        sealed = EncryptedStore(files, keys)
+        await _append(files, CONCURRENT)  # the first ones make files
+        rates = [(await _append(files, number), await _append(sealed, number)) for _ in range(5)]
+    plain, encrypted = zip(*rates, strict=True)
+    return statistics.median(plain), statistics.median(encrypted)
+
+
+async def _append(store: Store, number: int) -> float:
+    names = [f"append-{next(_numbers)}" for _ in range(CONCURRENT)]
+    for name in names:
+        await store.create_session(name)
+
+    async def fill(name: str) -> None:
+        for _ in range(number // CONCURRENT + 1):
+            entry = text("x" * 400).with_header(id=secrets.token_hex(8))
+            await store.append_entries(name, [entry])
+
+    began = time.perf_counter()
+    await asyncio.gather(*map(fill, names))
+    return CONCURRENT * (number // CONCURRENT + 1) / (time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    run_benchmark(measure, __doc__)
