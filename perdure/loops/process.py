@@ -196,6 +196,7 @@ class _Output(asyncio.SubprocessProtocol):
         self.news = asyncio.Event()
         self._piece = bytearray()
         self._waiting = 0
+        self._is_paused = False
         self._stdout: asyncio.ReadTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -253,9 +254,12 @@ class _Output(asyncio.SubprocessProtocol):
             self.has_dropped_errors = True
 
     def _pause(self) -> None:
-        if self._stdout is not None and self._stdout.is_reading():
+        # The transport can tell whether it is paused only since Python 3.11.4.
+        if self._stdout is not None and not self._is_paused:
+            self._is_paused = True
             self._stdout.pause_reading()
 
     def _resume(self) -> None:
-        if self._stdout is not None and not self._stdout.is_closing():
+        if self._stdout is not None and self._is_paused and not self._stdout.is_closing():
+            self._is_paused = False
             self._stdout.resume_reading()

@@ -234,6 +234,8 @@ def test_the_status_of_a_session_for_people_and_for_programs(served: Served) -> 
         "doing": None,
         "queue": [],
         "waiting": 0,
+        "approvals": [],
+        "awaiting": 0,
         "runs": 1,
         "turns": 2,
         "usage": {"input": "*", "output": "*"},

@@ -173,7 +173,7 @@ async def test_a_stream_that_breaks_for_good_stores_nothing(serving: Serving) ->
             raise ModelError("the content filter stopped the answer")
 
     async with serving(Agent("agent", model=Broken())) as sessions:
-        session = await sessions.open("broken", agent="agent")
+        session = await sessions.open("broken-stream", agent="agent")
         events, error = await watched(await session.run("a story", stream=True))
         assert isinstance(error, ModelError)
         assert [entry.id for event in events for entry in event.entries] == [
