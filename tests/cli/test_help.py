@@ -12,7 +12,8 @@ from perdure.cli.app import app
 from tests.cli.test_command_line import perdure
 
 GROUP: Any = get_command(app)
-VERBS = sorted(set(GROUP.commands) - {"demo", "worker"})
+VERBS = sorted(set(GROUP.commands) - {"clean-payloads", "codec-server", "demo", "store", "worker"})
+"""Commands that are about sessions."""
 
 
 def help_of(name: str) -> str:

@@ -36,7 +36,7 @@ from tests.security.conftest import OLD, Serving
 LARGE = 20_000_000
 
 
-@tool(idempotent=True)
+@tool(idempotent=True, max_result=None)
 async def read_all(ctx: ToolContext) -> str:
     """Read a large file."""
     return "x" * LARGE
