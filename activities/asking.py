@@ -5,7 +5,7 @@ from __future__ import annotations
 from temporalio import activity
 
 from perdure.errors import ModelError, PerdureError
-from perdure.messages import Message
+from perdure.messages import Message, Role
 from perdure.models.protocol import LanguageModel, ModelRequest, OnDelta
 
 
@@ -14,7 +14,7 @@ async def ask(
 ) -> Message:
     """The model's answer. Raises ModelError, and nothing else of whatever the model may raise."""
     try:
-        return await model.respond(request, on_delta)
+        answer: object = await model.respond(request, on_delta)
     except PerdureError:
         raise
     except Exception as error:
@@ -24,3 +24,8 @@ async def ask(
         raise ModelError(
             f"{model.name} raised {type(error).__name__}; see the worker's log"
         ) from error
+    if not isinstance(answer, Message) or answer.role != Role.ASSISTANT:
+        role = answer.role if isinstance(answer, Message) else None
+        what = type(answer).__name__ if role is None else f"one of role {role!r}"
+        raise ModelError(f"{model.name} has to return a Message of role 'assistant', not {what}")
+    return answer

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast, get_args
 
 from perdure.activities.live_events import LiveEvents
+from perdure.errors import ModelError
 from perdure.messages import Message, Role, StopReason
 from perdure.models.protocol import Delta
 from perdure.protocol import MAX_RESULT_BYTES, DeltaRecord, MessageJson, RunPlace
+from perdure.protocol.events import DeltaKind
 from perdure.run_events import MESSAGE_UPDATE
 
 _LONGEST: Final = 50_000
 """Characters of one event; what is longer is told in several."""
+
+_KINDS: Final = get_args(DeltaKind)
 
 
 class Heard:
@@ -29,7 +33,13 @@ class Heard:
         self._calls: dict[int, tuple[str, str]] = {}
 
     def add(self, delta: Delta) -> None:
-        """Hear a piece."""
+        """Hear a piece. Raises ModelError for what is none."""
+        if (
+            delta.kind not in _KINDS
+            or type(delta.index) is not int
+            or not isinstance(cast("object", delta.text), str)
+        ):
+            raise ModelError(f"the model gave {delta!r}, which is no piece of an answer")
         if delta.kind == "text":
             self._said.append(delta.text)
         self._length += len(delta.text)

@@ -27,7 +27,8 @@ from mcp.types import (
 )
 
 from perdure.activities.mcp_connections import McpConnection
-from perdure.errors import AgentError, ToolCallError
+from perdure.activities.outputs import faults_against
+from perdure.errors import AgentError, ToolArgumentsError, ToolCallError
 from perdure.mcp_servers import McpServer
 from perdure.messages import ContentBlock, FileBlock, ImageBlock, TextBlock
 from perdure.tool_context import ToolContext
@@ -60,8 +61,13 @@ class McpTool(Tool[..., Any]):
         self._offered = offer.name
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """Whether the arguments fit is for the server to say, when it is called."""
+        """Whether the arguments fit the schema that the server gave; the rest is for it to say,
+        when it is called. Raises ToolArgumentsError.
+        """
         refuse_invalid_json(self.name, arguments)
+        faults = faults_against(self.parameters, dict(arguments))
+        if faults:
+            raise ToolArgumentsError(f"the arguments do not fit {self.name}:\n{faults}")
 
     async def call(
         self, arguments: Mapping[str, Any], context: ToolContext

@@ -33,6 +33,16 @@ def faults_of(spec: OutputSpec, text: str) -> str:
     return _faults(validator, value)
 
 
+def faults_against(schema: dict[str, Any], value: Any) -> str:
+    """What is wrong with a value by a JSON schema of somebody else's; nothing when it fits, or when
+    that cannot be said here.
+    """
+    try:
+        return _faults(_validator(OutputSpec(json_schema=schema)), value)
+    except OutputError:
+        return ""
+
+
 def _faults(validator: Any, value: Any) -> str:
     try:
         return listed(

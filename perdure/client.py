@@ -25,7 +25,7 @@ from perdure.protocol import (
     SessionState,
 )
 from perdure.remote import RemoteSession
-from perdure.session import Session
+from perdure.session import Session, new_command
 from perdure.session_id import check_session_id, workflow_id
 from perdure.stores import in_tenant, open_store
 from perdure.stores.contract import Store
@@ -122,15 +122,21 @@ class Sessions:
         anything to do the workflow ends, and the next run resumes the session; without one it
         stays.
 
-        Raises InvalidSessionIdError, ValueError for an idle timeout of nothing or over ten years,
-        DamagedLogError when the log cannot be read, ServerError when no worker answers within
-        `timeout` seconds.
+        Raises InvalidSessionIdError, CommandError for an agent that is no name or an idle timeout
+        of nothing or over ten years, DamagedLogError when the log cannot be read, ServerError when
+        no worker answers within `timeout` seconds.
         """
         session_id = check_session_id(session_id if session_id is not None else uuid.uuid4().hex)
         name = workflow_id(session_id, instance, tenant=self.tenant)
         remote = RemoteSession(self.client, name, self.task_queue)
         limit = command_limit(self.client)
-        command = OpenCommand(agent=agent, idle_timeout=idle_timeout, max_command_bytes=limit)
+        command = new_command(
+            OpenCommand,
+            command_id="",
+            agent=agent,
+            idle_timeout=idle_timeout,
+            max_command_bytes=limit,
+        )
         state = SessionState(
             session_id=session_id,
             instance=instance,

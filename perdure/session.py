@@ -139,7 +139,7 @@ class Session:
         anything is sent; EntryEncodeError for an entry that cannot be stored; ServerError when no
         worker takes the run within a minute.
         """
-        command = _command(
+        command = new_command(
             RunCommand,
             command_id=run_id or _new_id(),
             entries=_as_json(entries),
@@ -180,7 +180,7 @@ class Session:
         """Record entries without a run, and answer with them as they were stored. Raises as
         `run` does.
         """
-        command = _command(AppendCommand, entries=_as_json(entries))
+        command = new_command(AppendCommand, entries=_as_json(entries))
         outcome = await self._do(command)
         path = await self._path(outcome.leaf_id)
         stored = [entry for entry in command.entries if not entry.get("ephemeral")]
@@ -193,7 +193,7 @@ class Session:
         is to branch. What is abandoned stays complete. Raises EntryNotFoundError, with nothing
         moved.
         """
-        await self._do(_command(BranchCommand, entry_id=entry_id))
+        await self._do(new_command(BranchCommand, entry_id=entry_id))
 
     async def fork(self, session_id: str, *, at: str | None = None) -> Session:
         """A child session with a copy of the path to the leaf, or to the entry `at`.
@@ -203,7 +203,7 @@ class Session:
         InvalidSessionIdError; then nothing changed.
         """
         check_session_id(session_id)
-        await self._do(_command(ForkCommand, session_id=session_id, at=at))
+        await self._do(new_command(ForkCommand, session_id=session_id, at=at))
         return await self._open_child(session_id)
 
     async def compact(
@@ -216,7 +216,7 @@ class Session:
         summarize. Raises ModelError when the model fails, CommandError when `keep_turns` is below
         0; then nothing was appended.
         """
-        command = _command(CompactCommand, keep_turns=keep_turns, prompt=prompt)
+        command = new_command(CompactCommand, keep_turns=keep_turns, prompt=prompt)
         outcome = await self._do(command)
         if not outcome.entry_id:
             return None
@@ -231,7 +231,7 @@ class Session:
         model had said already is kept, and the session is ready for the next run. Whoever awaits
         the run gets RunCancelledError. Raises CommandError when there is nothing to cancel.
         """
-        await self._do(_command(CancelCommand, run_id=run_id))
+        await self._do(new_command(CancelCommand, run_id=run_id))
 
     async def approve(
         self,
@@ -254,7 +254,7 @@ class Session:
         digest: str | None = None
         if isinstance(tool_call_id, PendingApproval):
             digest, tool_call_id = tool_call_id.call_digest, tool_call_id.tool_call_id
-        command = _command(
+        command = new_command(
             ApproveCommand,
             tool_call_id=tool_call_id,
             approved=approved,
@@ -272,7 +272,7 @@ class Session:
         """End the session's workflow after everything that came before. The store keeps the
         session, and the next `open` or run resumes it.
         """
-        await self._do(_command(CloseCommand))
+        await self._do(new_command(CloseCommand))
 
     async def status(self) -> Status:
         """What the session does right now, and where it stands. Raises SessionClosedError when its
@@ -378,7 +378,8 @@ C = TypeVar("C", bound=Command)
 T = TypeVar("T")
 
 
-def _command(kind: type[C], **fields: object) -> C:
+def new_command(kind: type[C], **fields: object) -> C:
+    """A command, with an ID unless it has one. Raises CommandError when a field is wrong."""
     try:
         return kind.model_validate({"command_id": _new_id()} | fields)
     except ValidationError as error:

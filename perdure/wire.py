@@ -139,5 +139,5 @@ def check_opened(payload: Payload) -> None:
 
 def _bad_message(kind: type[Wire], faults: str) -> ApplicationError:
     return ApplicationError(
-        f"not a {kind.__name__}: {faults}", type=BAD_MESSAGE, non_retryable=True
+        f"this is no {kind.__name__}: {faults}", type=BAD_MESSAGE, non_retryable=True
     )

@@ -118,7 +118,7 @@ async def _finds(session_id: str, entry_id: str = "") -> bool:
     return found.found
 
 
-_NO_PATH = "the session is empty; there is no path to fork"
+_NO_PATH = "the leaf is before the first entry; there is no path to fork"
 
 
 def _taken(session_id: str) -> ErrorInfo:

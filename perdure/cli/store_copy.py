@@ -16,6 +16,7 @@ from perdure.cli.failures import FAILED
 from perdure.errors import StoreError
 from perdure.stores import MemoryStore, open_store
 from perdure.stores.copying import Copied, copy_sessions
+from perdure.stores.files import FileStore
 
 
 def copy_store(source: str, target: str, ids: Sequence[str], *, as_json: bool) -> int:
@@ -56,6 +57,8 @@ async def _copy(source: str, target: str, ids: Sequence[str], *, is_quiet: bool)
     async with AsyncExitStack() as stack:
         origin = await _opened(source, stack)
         place, witness = [await _opened(target, stack) for _ in range(2)]
+        if isinstance(origin, FileStore) and not origin.root.is_dir():
+            raise StoreError(f"there is no folder {str(origin.root)!r} to copy from")
         listed = list(dict.fromkeys(ids)) or await origin.list_sessions()
         with ExitStack() as bars:
             advance = _bar(len(listed), bars, is_hidden=is_quiet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -44,6 +45,10 @@ class Reader(Protocol):
 
     def read(self, line: dict[str, Any]) -> Iterator[LoopOutput | Ending]:
         """What a line says."""
+        ...
+
+    def rest(self) -> Iterator[LoopOutput]:
+        """What is whole and was not told yet, when nothing more comes."""
         ...
 
 
@@ -187,15 +192,22 @@ class CommandLoop:
         self, process: CommandProcess, bad_lines: _BadLines
     ) -> AsyncGenerator[LoopOutput | Ending]:
         reader = self._protocol.reader()
-        async with aclosing(process.lines(self._timeout)) as lines:
-            async for data in lines:
-                line = _parsed(data)
-                if line is None:
-                    bad_lines.add(data)
-                    continue
-                bad_lines.clear()
-                for output in reader.read(line):
-                    yield output
+        try:
+            async with aclosing(process.lines(self._timeout)) as lines:
+                async for data in lines:
+                    line = _parsed(data)
+                    if line is None:
+                        bad_lines.add(data)
+                        continue
+                    bad_lines.clear()
+                    for output in reader.read(line):
+                        yield output
+        except (asyncio.CancelledError, LoopError):
+            for output in reader.rest():
+                yield output
+            raise
+        for output in reader.rest():
+            yield output
 
     def _found(self) -> str | None:
         """The program, by its path."""

@@ -127,6 +127,11 @@ class StreamJsonReader:
             case "result":
                 yield from self._ended(line)
 
+    def rest(self) -> Iterator[LoopOutput]:
+        """What is whole and was not told yet, when nothing more comes."""
+        if self._open is not None and self._open.is_whole:
+            yield self._closed()
+
     def _said(self, message: dict[str, Any]) -> Iterator[LoopOutput]:
         """The CLI prints a message block by block, all under the message's ID."""
         message_id = message.get("id")
@@ -158,6 +163,7 @@ class StreamJsonReader:
     def _wrote(self, event: dict[str, Any]) -> Iterator[LoopOutput]:
         match event.get("type"):
             case "message_start":
+                yield from self.rest()
                 self._writing = _dict(event.get("message"))
             case "content_block_delta":
                 piece = _dict(event.get("delta"))
@@ -170,8 +176,10 @@ class StreamJsonReader:
                 self._open.stop_reason = _dict(event.get("delta")).get("stop_reason")
                 self._open.usage |= _counts(event.get("usage"))
             case "message_stop" if self._is_writing():
-                # One without calls is kept open: it is the last, and the end says more about it.
+                # One without calls may be the last, of which the end says more: it is kept until
+                # something comes after it.
                 assert self._open is not None
+                self._open.is_whole = True
                 if self._open.calls_tools:
                     yield self._closed()
 
@@ -217,6 +225,7 @@ class _OpenMessage:
     model: str = ""
     stop_reason: Any = None
     usage: dict[str, int] = field(default_factory=dict)
+    is_whole: bool = False
 
     def add(self, message: dict[str, Any]) -> None:
         blocks = _blocks(message)

@@ -27,6 +27,12 @@ async def files(tmp_path: Path) -> FileStore:
     return store
 
 
+def test_what_is_not_there_is_not_copied(tmp_path: Path) -> None:
+    status, said, errors = perdure("store", "copy", "files:./sesions", "files:./b", cwd=tmp_path)
+    assert (status, said) == (1, "")
+    assert errors.startswith("perdure: there is no folder")
+
+
 async def test_migrate_makes_the_tables_and_may_be_repeated(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:

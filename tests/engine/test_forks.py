@@ -94,7 +94,7 @@ async def test_fork_onto_a_taken_id_changes_nothing(serving: Serving) -> None:
 async def test_fork_of_nothing_or_onto_what_is_no_id_is_refused(serving: Serving) -> None:
     async with serving(echo()) as sessions:
         empty = await sessions.open("nothing-here")
-        with pytest.raises(CommandError, match="empty"):
+        with pytest.raises(CommandError, match="before the first entry"):
             await empty.fork("nothing-there")
         await empty.append("something")
         with pytest.raises(InvalidSessionIdError):

@@ -12,7 +12,7 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.testing import WorkflowEnvironment
 
-from perdure import Agent, SessionClosedError, Sessions
+from perdure import Agent, CommandError, SessionClosedError, Sessions
 from perdure.dev_server import temporal_binary
 from perdure.session_id import workflow_id
 from perdure.stores import MemoryStore
@@ -171,5 +171,5 @@ async def test_no_command_is_lost_when_it_meets_the_end(serving: Serving) -> Non
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e300])
 async def test_a_timeout_that_is_none_is_refused(serving: Serving, seconds: float) -> None:
     async with serving(echo()) as sessions:
-        with pytest.raises(ValueError, match="idle_timeout"):
+        with pytest.raises(CommandError, match="idle_timeout"):
             await sessions.open("wrong", idle_timeout=seconds)

@@ -22,6 +22,7 @@ from perdure import (
     image,
     text,
 )
+from perdure.models.protocol import Delta
 from perdure.models.scripted import ScriptedModel, call
 from perdure.stores import FileStore
 from tests.engine.agents import add, echo, scripted, shape, texts, watched
@@ -249,6 +250,45 @@ async def test_a_model_that_raises_something_of_its_own_fails_the_run_without_qu
             await (await session.run("hello"))
         handle = sessions.client.get_workflow_handle("session:leaky")
         assert "sk-secret" not in (await handle.fetch_history()).to_json()
+
+
+@pytest.mark.parametrize(
+    "answer, what",
+    [(None, "NoneType"), ("hi", "str"), (Message(role="user", content="hi"), "one of role 'user'")],
+)
+async def test_a_model_that_returns_no_answer_is_told_so_and_not_asked_again(
+    serving: Serving, answer: Any, what: str
+) -> None:
+    asked: list[int] = []
+
+    class Mistaken:
+        name = "mistaken"
+
+        async def respond(self, request: Any, on_delta: Any = None) -> Any:
+            asked.append(len(asked))
+            return answer
+
+    async with serving(Agent("agent", model=Mistaken())) as sessions:
+        session = await sessions.open(f"mistaken-{what}", agent="agent")
+        with pytest.raises(ModelError, match=f"has to return a Message.*, not {what}"):
+            await (await session.run("hello?"))
+        assert len(asked) == 1
+        assert texts(await session.transcript()) == ["hello?"]
+
+
+@pytest.mark.parametrize("piece", [("song", "x", 0), ("text", 5, 0), ("text", "x", "first")])
+async def test_a_piece_that_is_none_ends_the_run_at_once(serving: Serving, piece: Any) -> None:
+    class Mistaken:
+        name = "mistaken"
+
+        async def respond(self, request: Any, on_delta: Any = None) -> Message:
+            on_delta(Delta(*piece))
+            return Message(role="assistant", content="fine")
+
+    async with serving(Agent("agent", model=Mistaken())) as sessions:
+        session = await sessions.open(f"piece-{piece}", agent="agent")
+        with pytest.raises(ModelError, match="no piece of an answer"):
+            await (await session.run("hello?", stream=True))
 
 
 async def test_a_model_that_returns_nothing_is_one_clear_error(serving: Serving) -> None:

@@ -211,6 +211,8 @@ async def test_wrong_arguments_of_a_run_are_refused_before_they_are_sent(
             await session.run("hello", **wrong)
         with pytest.raises(CommandError, match=r"5 is no entry; give text"):
             await session.run(5)  # type: ignore[call-overload]
+        with pytest.raises(CommandError, match="agent: Input should be a valid string"):
+            await sessions.open("never", agent=echo())  # type: ignore[arg-type]
         with pytest.raises(InvalidSessionIdError, match="is no text"):
             await sessions.open(5)  # type: ignore[arg-type]
         assert await session.entries() == []

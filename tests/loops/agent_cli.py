@@ -157,6 +157,18 @@ def fail(session: Session, said: str) -> None:
     sys.exit(1)
 
 
+def say_and_die(session: Session, said: str) -> None:
+    session.say(text("So far so good."))
+    sys.exit(1)
+
+
+def say_and_hang(session: Session, said: str) -> None:
+    session.say(text("So far so good."))
+    session.event("message_start", None, message={"id": "msg_next"})
+    session.pieces(0, text("But then"), None)
+    hang(session, said)
+
+
 def keep_the_pipe(session: Session, said: str) -> None:
     child = [sys.executable, "-c", "import time; time.sleep(600)"]
     (FOLDER / "child").write_text(str(subprocess.Popen(child).pid))
@@ -200,6 +212,8 @@ PLAYS: dict[str, Callable[[Session, str], None]] = {
     "use tools": use_tools,
     "many": many,
     "fail": fail,
+    "say and die": say_and_die,
+    "say and hang": say_and_hang,
     "keep the pipe": keep_the_pipe,
     "garbage": garbage,
     "hang": hang,

@@ -265,6 +265,26 @@ async def test_a_command_that_exits_with_1_is_an_error_with_its_last_words_and_n
         assert await said(session) == ["I was told: fail | Continue."]
 
 
+async def test_what_was_said_before_a_command_dies_stays(cli: Cli, serving: Serving) -> None:
+    async with serving(agent(cli)) as sessions:
+        session = await sessions.open(agent="agent")
+        with pytest.raises(LoopError, match="before it had a result"):
+            await said(session, "say and die")
+        assert texts(await session.entries()) == ["say and die", "So far so good."]
+
+
+async def test_what_was_said_before_a_run_is_cancelled_stays(cli: Cli, serving: Serving) -> None:
+    """6.6: all that is whole; of the message in progress nothing."""
+    async with serving(agent(cli, grace=0.3)) as sessions:
+        session = await sessions.open(agent="agent")
+        run = await session.run("say and hang")
+        await cli.child()
+        await session.cancel()
+        with pytest.raises(RunCancelledError):
+            await run
+        assert texts(await session.entries()) == ["say and hang", "So far so good."]
+
+
 async def test_what_the_command_reports_as_an_error_is_one(cli: Cli, serving: Serving) -> None:
     async with serving(agent(cli)) as sessions:
         session = await sessions.open(agent="agent")

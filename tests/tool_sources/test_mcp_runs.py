@@ -23,6 +23,7 @@ from perdure import (
     Session,
     Sessions,
     TextBlock,
+    ToolArgumentsError,
     names,
 )
 from perdure.activities.mcp_connections import McpConnections
@@ -309,6 +310,8 @@ async def test_a_call_of_a_server_may_wait_for_a_person(serving: Serving, folder
         run = await session.run("go")
         async for event in run:
             if event.approval is not None:
+                with pytest.raises(ToolArgumentsError, match="b: 'two' is not of type 'integer'"):
+                    await session.approve(event.approval, arguments={"a": 40, "b": "two"})
                 await session.approve(event.approval, arguments={"a": 40, "b": 2})
                 break
         results = {message.tool_name: message for message in await run if message.tool_name}
