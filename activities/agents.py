@@ -17,7 +17,11 @@ class AgentRegistry:
 
     def __init__(self, agents: Iterable[Agent]) -> None:
         self._agents: dict[str, Agent] = {}
+        if isinstance(agents, (str, bytes, Agent)) or not isinstance(agents, Iterable):
+            raise AgentError(f"agents must be a list of Agents, not {agents!r}")
         for agent in agents:
+            if not isinstance(agent, Agent):
+                raise AgentError(f"agents must be a list of Agents, with no {agent!r} in it")
             if agent.name in self._agents:
                 raise AgentError(f"two agents are called {agent.name!r}; rename one of them")
             self._agents[agent.name] = agent

@@ -35,6 +35,21 @@ from perdure.mcp_servers import McpServer
 
 logger = logging.getLogger("perdure.activities")
 
+_UNREADABLE = "Failed to parse JSONRPC message from server"
+
+
+def _briefly(record: logging.LogRecord) -> bool:
+    """Let what a server prints beside the protocol be a line in the log: the library makes it a
+    traceback for each.
+    """
+    if record.msg == _UNREADABLE:
+        record.exc_info = record.exc_text = None
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+    return True
+
+
+logging.getLogger("mcp.client.stdio").addFilter(_briefly)
+
 _CLOSING = 8.0
 """Seconds that a connection may take to close. A server that does not end by itself is killed
 before that, with its whole process group."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from perdure.codec import loads_json
 from perdure.errors import AgentError, JsonError, LoopError, MaxTurnsError
@@ -104,12 +105,20 @@ class CommandLoop:
                 "the command must be a list of arguments, such as ['claude', '-p'], "
                 f"not {command!r}"
             )
-        if timeout is not None and timeout <= 0:
+        if timeout is not None and not _is_number_above(0, timeout):
             raise AgentError(f"the timeout must be a number of seconds, or None, not {timeout!r}")
+        if grace != 0 and not _is_number_above(0, grace):
+            raise AgentError(f"grace must be a number of seconds, not {grace!r}")
+        _check_variables(env or {})
         if on_crash not in ("resume", "restart"):
             raise AgentError(f"on_crash is 'resume' or 'restart', not {on_crash!r}")
-        self._command = [os.fspath(argument) for argument in command]
-        self._cwd = None if cwd is None else Path(cwd)
+        try:
+            self._command = [os.fspath(argument) for argument in command]
+            self._cwd = None if cwd is None else Path(cwd)
+        except TypeError as error:
+            raise AgentError(
+                f"the command and its folder must be texts or paths: {error}"
+            ) from None
         self._given = dict(env or {})
         self._timeout = timeout
         self._grace = grace
@@ -280,3 +289,18 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def _is_number_above(least: float, value: object) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and least < cast("float", value) < math.inf
+
+
+def _check_variables(env: object) -> None:
+    if not isinstance(env, Mapping):
+        raise AgentError(f"env must be a mapping of variables, not {type(env).__name__}")
+    for name, value in env.items():
+        # The value may be a secret: it is not repeated.
+        is_name = isinstance(name, str) and name and not set("=\0") & set(name)
+        if not is_name or not (value is None or isinstance(value, str)) or "\0" in (value or ""):
+            raise AgentError(f"the variable {name!r} in env must be a text with a name, or None")

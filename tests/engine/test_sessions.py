@@ -11,6 +11,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
 from perdure import (
+    AgentError,
     CommandError,
     CustomEntry,
     Entry,
@@ -21,7 +22,9 @@ from perdure import (
     StoreError,
     text,
 )
+from perdure.dev_server import DevServer
 from perdure.stores import FileStore, MemoryStore
+from perdure.worker import build_worker
 from tests.engine.agents import echo, scripted, texts
 from tests.engine.conftest import Serving
 
@@ -216,6 +219,12 @@ async def test_wrong_arguments_of_a_run_are_refused_before_they_are_sent(
         with pytest.raises(InvalidSessionIdError, match="is no text"):
             await sessions.open(5)  # type: ignore[arg-type]
         assert await session.entries() == []
+
+
+@pytest.mark.parametrize("agents", [echo(), [5], None, "a:b"])
+async def test_agents_are_a_list_of_agents(server: DevServer, agents: Any) -> None:
+    with pytest.raises(AgentError, match="agents must be a list of Agents"):
+        build_worker(server.client, agents=agents, store=MemoryStore())
 
 
 async def test_an_unreachable_server_is_a_clear_error(

@@ -15,6 +15,7 @@ from temporalio.worker import Worker
 from perdure import (
     Agent,
     AgentError,
+    CommandLoop,
     Entry,
     LoopContext,
     LoopError,
@@ -396,6 +397,27 @@ async def test_a_loop_has_to_say_what_a_crash_shall_do() -> None:
     ):
         with pytest.raises(AgentError, match=complaint):
             Agent("agent", model=loop)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"command": ["a", 5]},
+        {"cwd": 5},
+        {"timeout": "x"},
+        {"timeout": float("nan")},
+        {"grace": None},
+        {"env": [1]},
+        {"env": {"A": 5}},
+        {"env": {"A=B": "c"}},
+        {"env": {"A": "b\0c"}},
+    ],
+)
+def test_a_command_is_refused_where_it_is_declared(wrong: dict[str, Any]) -> None:
+    """And what may be a secret is not repeated."""
+    with pytest.raises(AgentError) as refused:
+        CommandLoop(**({"command": ["a"]} | wrong))
+    assert "b\\0c" not in str(refused.value)
 
 
 async def test_tools_and_compaction_are_the_loops_own_matter() -> None:

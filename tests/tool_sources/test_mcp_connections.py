@@ -65,11 +65,14 @@ async def test_other_calls_on_the_way_are_answered_too_when_the_process_dies(
 
 
 async def test_garbage_on_its_output_does_not_disturb(
-    folder: Folder, connections: McpConnections
+    folder: Folder, connections: McpConnections, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Each line of it is one in the log."""
     connection = connections.to(folder.server("garbage"))
     assert len(await connection.tools()) > 5
     assert await said(connection, "add", a=1, b=2) == "3"
+    assert "Failed to parse JSONRPC message" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_server_may_have_nothing_to_offer(
