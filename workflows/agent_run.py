@@ -196,7 +196,7 @@ class AgentRun:
         run.turn += 1
         self._state.turns += 1
         self._publish(self._script.turn_started(run.turn))
-        reply = await self._model.next_message(run.next_index)
+        reply = await self._model.next_message()
         self._stream.publish(reply.events)
         # Before the append, because an answer is refused when no such call waits, and that must not
         # hang on the order of a message and the result of an append.

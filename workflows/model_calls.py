@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from perdure import names
-from perdure.protocol import ActiveRun, CallModel, ModelReply, RunPlace, SessionState
+from perdure.protocol import ActiveRun, CallModel, ModelReply, SessionState
 from perdure.usage import Usage
 from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
@@ -54,23 +54,21 @@ class ModelCalls:
         # Not again before the next call has told how large the conversation is now.
         self._state.context_tokens = 0
 
-    async def next_message(self, next_index: int) -> ModelReply:
+    async def next_message(self) -> ModelReply:
         """The model's message. A conversation that is too long for it is compacted and sent again,
         once, if the agent compacts by itself; raises the failure of the call otherwise.
-
-        `next_index` is the number of the run's next event.
         """
         try:
-            return await self._call(next_index, 0)
+            return await self._call(0)
         except ActivityError as failure:
             if reason_of(failure).type != _TOO_LONG or self._run.compact_at_tokens is None:
                 raise
             self._history.add_activities()
             if not await self._compact():
                 raise
-        return await self._call(next_index, 1)
+        return await self._call(1)
 
-    async def _call(self, next_index: int, number: int) -> ModelReply:
+    async def _call(self, number: int) -> ModelReply:
         run = self._run
         request = CallModel(
             session_id=self._state.session_id,
@@ -79,7 +77,7 @@ class ModelCalls:
             run_id=run.run_id,
             turn=run.turn,
             stream=run.stream,
-            place=self._place(next_index, number) if run.stream else None,
+            place=run.watched_place(number),
             output=run.output,
             ephemeral=run.ephemeral,
             tools=run.tools,
@@ -101,18 +99,6 @@ class ModelCalls:
         self._history.add_messages(reply.batches)
         self._count(Usage.model_validate(reply.message.get("usage") or {}))
         return reply
-
-    def _place(self, next_index: int, number: int) -> RunPlace:
-        """Where watchers of the run are told what the model says."""
-        run = self._run
-        return RunPlace(
-            run_id=run.run_id,
-            start_id=run.start_id,
-            input_count=run.input_count,
-            turn=run.turn,
-            next_index=next_index,
-            call=number,
-        )
 
     def _count(self, usage: Usage) -> None:
         self._run.usage = self._run.usage + usage

@@ -21,7 +21,6 @@ from perdure.protocol import (
     MessageJson,
     OpenCall,
     PlannedCall,
-    RunPlace,
     RunTool,
     SessionState,
     ToolReply,
@@ -209,19 +208,12 @@ class ToolCalls:
 
     def _start(self, call: PlannedCall) -> workflow.ActivityHandle[ToolReply]:
         run = self._run
-        place = RunPlace(
-            run_id=run.run_id,
-            start_id=run.start_id,
-            input_count=run.input_count,
-            turn=run.turn,
-            next_index=run.next_index,
-        )
         request = RunTool(
             session_id=self._state.session_id,
             agent=run.agent,
             run_id=run.run_id,
             call=call,
-            place=place if run.stream else None,
+            place=run.watched_place(),
             tools=run.tools,
         )
         return workflow.start_activity(

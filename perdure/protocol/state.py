@@ -14,6 +14,7 @@ from perdure.protocol.commands import (
     QueuedCommand,
     RunCommand,
 )
+from perdure.protocol.events import RunPlace
 from perdure.protocol.outcomes import ErrorInfo, Outcome
 from perdure.protocol.output import OutputSpec
 from perdure.usage import Usage
@@ -78,6 +79,21 @@ class ActiveRun(Wire):
     joined: list[Outcome] = []
     calls: list[OpenCall] = []
     tools: str = ""
+
+    def watched_place(self, call: int = 0) -> RunPlace | None:
+        """Where watchers are told what is under way; nowhere unless the run streams. `call` counts
+        the model calls of one turn.
+        """
+        if not self.stream:
+            return None
+        return RunPlace(
+            run_id=self.run_id,
+            start_id=self.start_id,
+            input_count=self.input_count,
+            turn=self.turn,
+            next_index=self.next_index,
+            call=call,
+        )
 
 
 class Errand(Wire):
