@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from perdure.codec import decode_entry, encode_entry, entry_from_json
+from perdure.activities.appending import entries_after, is_message_after, message_after
 from perdure.entries import Entry
 from perdure.errors import EntryError, JsonError, LoopError, StoreError
 from perdure.messages import Message
-from perdure.protocol import EntryJson, RunLoop
+from perdure.protocol import RunLoop
 from perdure.run_events import EventScript, Story
-from perdure.stamps import Stamped, stamp
 from perdure.stores.contract import Store
-from perdure.timestamps import Timestamp
 from perdure.transcript import Transcript
 from perdure.transcript_cache import Transcripts
 from perdure.usage import Usage
@@ -70,8 +67,10 @@ class LoopLog:
     async def follow(self) -> None:
         """Go on after what was stored of the run already."""
         transcript = await _patiently(lambda: self._transcripts.latest(self._session_id))
-        for entry in _after(transcript.entries, self.leaf_id):
-            if entry.parent_id == self.leaf_id and entry.id == self._stamp(entry.to_wire()).leaf_id:
+        for entry in entries_after(transcript.entries, self.leaf_id):
+            if is_message_after(
+                self.leaf_id, entry, session_id=self._session_id, author=self._author
+            ):
                 self._advance(entry)
 
     async def append(self, message: Message) -> None:
@@ -80,42 +79,20 @@ class LoopLog:
         Raises LoopError for a message that cannot be stored.
         """
         try:
-            entry = self._entry(message.to_wire())
+            entry = message_after(
+                self.leaf_id, message.to_wire(), session_id=self._session_id, author=self._author
+            )
         except (EntryError, JsonError) as error:
             raise LoopError(f"the loop yielded a message that cannot be stored: {error}") from None
         await _patiently(lambda: self._store.append_entries(self._session_id, [entry]))
         self._transcripts.add(self._session_id, [entry])
         self._advance(entry)
 
-    def _entry(self, message: EntryJson) -> Entry:
-        # As the store gives it back, so that its ID can be told from what is stored.
-        draft = self._stamp({"type": "message", "message": message})
-        body = decode_entry(encode_entry(entry_from_json(draft.stored[0]))).to_wire()
-        return entry_from_json(self._stamp(body).stored[0])
-
-    def _stamp(self, body: EntryJson) -> Stamped:
-        return stamp(
-            [body],
-            session_id=self._session_id,
-            command_id=self._author,
-            parent_id=self.leaf_id,
-            created_at=str(Timestamp.of(datetime.now(UTC))),
-        )
-
     def _advance(self, entry: Entry) -> None:
         stored = entry.to_wire()
         self._story.of(stored)
         self.usage = self.usage + Usage.model_validate(stored["message"].get("usage") or {})
         self.leaf_id = entry.id
-
-
-def _after(entries: Iterable[Entry], entry_id: str) -> list[Entry]:
-    """What was appended after an entry; everything, where it is not in the log."""
-    log = list(entries)
-    start = len(log)
-    while start and log[start - 1].id != entry_id:
-        start -= 1
-    return log[start:]
 
 
 async def _patiently(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:

@@ -1,13 +1,16 @@
-"""The model call: load the path, project it, ask."""
+"""The model call: load the path, project it, ask, store the answer."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from datetime import timedelta
 
 from temporalio import activity
 
 from perdure import names
 from perdure.activities.agents import AgentRegistry, model_of
+from perdure.activities.appending import Appends, entries_after, is_message_after, message_after
 from perdure.activities.asking import ask
 from perdure.activities.failures import as_failure
 from perdure.activities.heard import Heard
@@ -17,18 +20,20 @@ from perdure.activities.sub_agents import child_id
 from perdure.activities.toolboxes import Toolbox, Toolboxes
 from perdure.agent import Agent
 from perdure.codec import dumps_json, entry_from_json
-from perdure.entries import MessageEntry
+from perdure.entries import Entry, MessageEntry
 from perdure.errors import ModelError, PerdureError
 from perdure.large_payloads import result_limit
-from perdure.messages import ToolCallBlock
+from perdure.messages import Message, ToolCallBlock
 from perdure.models.protocol import ModelRequest
 from perdure.protocol import (
     CallModel,
     EntryJson,
     ModelReply,
     PlannedCall,
+    StoredAs,
 )
 from perdure.sub_agents import SubAgent
+from perdure.timestamps import Timestamp
 from perdure.transcript_cache import Transcripts
 
 
@@ -36,17 +41,24 @@ class ModelActivities:
     """Calls an agent's model with the conversation up to a leaf, which it reads from the store."""
 
     def __init__(
-        self, agents: AgentRegistry, toolboxes: Toolboxes, transcripts: Transcripts, heart: Heart
+        self,
+        agents: AgentRegistry,
+        toolboxes: Toolboxes,
+        transcripts: Transcripts,
+        appends: Appends,
+        heart: Heart,
     ) -> None:
         self._agents = agents
         self._toolboxes = toolboxes
         self._transcripts = transcripts
+        self._appends = appends
         self._heart = heart
 
     @activity.defn(name=names.CALL_MODEL)
     async def call_model(self, request: CallModel) -> ModelReply:
-        """The model's next message. Nothing is stored here, so a call that is made again leaves
-        no trace of the first. A call that is cancelled hands over the text that it has.
+        """The model's next message, which is stored when this returns, unless the store does not
+        answer. A call that is made again because its worker died looks first whether the log has
+        its answer. A call that is cancelled hands over the text that it has.
         """
         try:
             agent = self._agents.find(request.agent)
@@ -70,12 +82,39 @@ class ModelActivities:
             return ModelReply(message=partial)
 
     async def _ask(self, agent: Agent, request: CallModel, heard: Heard) -> ModelReply:
+        began = time.monotonic()
+        toolbox = await self._toolboxes.of_run(agent, request.tools)
+        stored = await self._stored_before(request) if activity.info().attempt > 1 else None
+        if stored is not None:
+            return await _reply(request, toolbox, stored.message, _stored_as(stored))
+        message = await self._answer(agent, request, toolbox, heard)
+        entry = _entry(request, message, time.monotonic() - began)
+        adding = asyncio.create_task(self._add(request.session_id, entry))
+        try:
+            is_stored = await asyncio.shield(adding)
+        except asyncio.CancelledError:
+            # The answer is whole. Whoever cancels finds it in the log and not beside it.
+            is_stored = await adding
+        return await _reply(request, toolbox, message, _stored_as(entry) if is_stored else None)
+
+    async def _stored_before(self, request: CallModel) -> MessageEntry | None:
+        """What an earlier attempt, whose worker was not heard of again, had stored."""
+        transcript = await self._transcripts.latest(request.session_id)
+        for entry in entries_after(transcript.entries, request.leaf_id):
+            if isinstance(entry, MessageEntry) and is_message_after(
+                request.leaf_id, entry, session_id=request.session_id, author=request.run_id
+            ):
+                return entry
+        return None
+
+    async def _answer(
+        self, agent: Agent, request: CallModel, toolbox: Toolbox, heard: Heard
+    ) -> Message:
         transcript = await self._transcripts.holding(request.session_id, request.leaf_id)
         messages = transcript.model_view(
             request.leaf_id, ephemeral=[_ephemeral(entry) for entry in request.ephemeral]
         )
         model = model_of(agent)
-        toolbox = await self._toolboxes.of_run(agent, request.tools)
         message = await ask(
             model,
             ModelRequest(
@@ -96,16 +135,58 @@ class ModelActivities:
                 f"{model.name} answered with {size:,} bytes; the engine carries no more than "
                 f"{limit:,} in one message"
             )
-        calls = [
-            await _planned(toolbox, request, call, place)
-            for place, call in enumerate(message.tool_calls)
-        ]
-        output = request.output if not calls else None
-        return ModelReply(
-            message=message.to_wire(),
-            calls=calls,
-            faults=faults_of(output, message.text) if output is not None else "",
-        )
+        return message
+
+    async def _add(self, session_id: str, entry: Entry) -> bool:
+        """Whether the store took the entry. If not, the workflow goes on trying; the answer is not
+        lost, nor is the model asked again.
+        """
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._appends.add(session_id, [entry])
+        except PerdureError as error:
+            activity.logger.warning(f"an answer waits for the store: {error}")
+            return False
+        except Exception:  # noqa: BLE001 - a store of the application may raise anything
+            activity.logger.exception("an answer waits for the store, which raised")
+            return False
+        return True
+
+
+_PATIENCE = 20.0
+"""Seconds that the store has to take an answer before the workflow sees to it."""
+
+
+async def _reply(
+    request: CallModel, toolbox: Toolbox, message: Message, stored: StoredAs | None
+) -> ModelReply:
+    calls = [
+        await _planned(toolbox, request, call, place)
+        for place, call in enumerate(message.tool_calls)
+    ]
+    output = request.output if not calls else None
+    return ModelReply(
+        message=message.to_wire(),
+        stored=stored,
+        calls=calls,
+        faults=faults_of(output, message.text) if output is not None else "",
+    )
+
+
+def _entry(request: CallModel, message: Message, seconds: float) -> Entry:
+    # By the clock of the server, as the workflow has it for the entries before and after.
+    now = activity.info().started_time + timedelta(seconds=seconds)
+    return message_after(
+        request.leaf_id,
+        message.to_wire(),
+        session_id=request.session_id,
+        author=request.run_id,
+        created_at=str(Timestamp.of(now)),
+    )
+
+
+def _stored_as(entry: Entry) -> StoredAs:
+    return StoredAs(id=entry.id, created_at=str(entry.created_at))
 
 
 async def _planned(
@@ -116,7 +197,6 @@ async def _planned(
     return PlannedCall(
         id=call.id,
         name=call.name,
-        arguments=call.arguments,
         idempotent=tool is not None and tool.idempotent,
         timeout=tool.timeout if tool is not None else None,
         needs_approval=tool is not None and await tool.wants_approval(call.arguments),

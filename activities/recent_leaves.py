@@ -25,7 +25,6 @@ class RecentLeaves:
         while len(self._leaves) > _MOST:
             self._leaves.popitem(last=False)
 
-    def move(self, session_id: str, from_id: str, leaf_id: str) -> None:
-        """What was appended goes on from one to the other."""
-        self._leaves.pop((session_id, from_id), None)
-        self.add(session_id, leaf_id)
+    def forget(self, session_id: str, leaf_id: str) -> None:
+        """Something may come after it now."""
+        self._leaves.pop((session_id, leaf_id), None)

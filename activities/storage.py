@@ -10,11 +10,10 @@ from temporalio import activity
 
 from perdure import names
 from perdure.activities.agents import AgentRegistry, model_of
+from perdure.activities.appending import Appends
 from perdure.activities.failures import as_failure
 from perdure.activities.outputs import check_spec
-from perdure.activities.recent_leaves import RecentLeaves
 from perdure.codec import entry_from_json
-from perdure.entries import Entry
 from perdure.errors import (
     LoopError,
     PerdureError,
@@ -45,11 +44,13 @@ class StoreActivities:
     nothing twice.
     """
 
-    def __init__(self, store: Store, agents: AgentRegistry, transcripts: Transcripts) -> None:
+    def __init__(
+        self, store: Store, agents: AgentRegistry, transcripts: Transcripts, appends: Appends
+    ) -> None:
         self._store = store
         self._agents = agents
         self._transcripts = transcripts
-        self._own_leaves = RecentLeaves()
+        self._appends = appends
 
     @activity.defn(name=names.OPEN_SESSION)
     async def open_session(self, request: OpenSession) -> LoadedSession:
@@ -68,12 +69,12 @@ class StoreActivities:
             await self._store.create_session(session_id, parent_id)
         except SessionExistsError:
             return await self._resumed(session_id)
-        self._own_leaves.add(session_id, "")
+        self._appends.saw_end(session_id, "")
         return LoadedSession(created=True)
 
     async def _resumed(self, session_id: str) -> LoadedSession:
         leaf_id = (await self._transcripts.latest(session_id)).leaf_id
-        self._own_leaves.add(session_id, leaf_id)
+        self._appends.saw_end(session_id, leaf_id)
         return LoadedSession(leaf_id=leaf_id)
 
     @activity.defn(name=names.FIND_ENTRY)
@@ -121,25 +122,8 @@ class StoreActivities:
         )
 
     async def _append(self, request: AppendEntries) -> dict[str, str]:
-        session_id = request.session_id
         entries = [entry_from_json(entry) for entry in request.entries]
-        if not entries:
-            return {}
-        known = await self._known(session_id, entries)
-        await self._store.append_entries(session_id, entries)
-        self._transcripts.add(session_id, entries)
-        self._own_leaves.move(session_id, entries[0].parent_id, entries[-1].id)
-        return {entry.id: str(entry.created_at) for entry in known}
-
-    async def _known(self, session_id: str, entries: list[Entry]) -> list[Entry]:
-        """Those of the entries that the store has already. Where this worker appended what comes
-        before them there are none; where another did, it may have got further than Temporal heard.
-        """
-        if self._own_leaves.has(session_id, entries[0].parent_id):
-            return []
-        transcript = await self._transcripts.latest(session_id)
-        stored = (transcript.get(entry.id) for entry in entries)
-        return [entry for entry in stored if entry is not None]
+        return await self._appends.add(request.session_id, entries)
 
 
 @asynccontextmanager

@@ -23,6 +23,7 @@ from perdure.activities import (
     ToolListActivities,
 )
 from perdure.activities.agents import AgentRegistry
+from perdure.activities.appending import Appends
 from perdure.activities.heartbeats import Heart
 from perdure.activities.tenant_guard import TenantGuard
 from perdure.activities.toolboxes import Toolboxes
@@ -72,8 +73,9 @@ class PerdurePlugin(SimplePlugin):
         transcripts = Transcripts(store)
         self._heart = Heart()
         self._toolboxes = toolboxes = Toolboxes()
-        storage = StoreActivities(store, registry, transcripts)
-        model = ModelActivities(registry, toolboxes, transcripts, self._heart)
+        appends = Appends(store, transcripts)
+        storage = StoreActivities(store, registry, transcripts, appends)
+        model = ModelActivities(registry, toolboxes, transcripts, appends, self._heart)
         tools = ToolActivities(registry, toolboxes, self._heart)
         super().__init__(
             "perdure.PerdurePlugin",

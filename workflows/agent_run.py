@@ -32,7 +32,7 @@ from perdure.workflows.run_errors import (
 )
 from perdure.workflows.run_start import start_run
 from perdure.workflows.session_stream import SessionStream
-from perdure.workflows.tool_calls import Answered, ToolCalls, message_entry
+from perdure.workflows.tool_calls import Answered, ToolCalls
 
 MAX_JOINED = 50
 """The most runs that may join one that is in progress; its position carries their outcomes."""
@@ -198,10 +198,10 @@ class AgentRun:
         self._publish(self._script.turn_started(run.turn))
         reply = await self._model.next_message()
         self._stream.publish(reply.events)
-        # Before the append, because an answer is refused when no such call waits, and that must not
+        # Before an append, because an answer is refused when no such call waits, and that must not
         # hang on the order of a message and the result of an append.
         self.tools.open(reply.calls)
-        [entry] = await self._log.append(run.run_id, [message_entry(reply.message)])
+        entry = await self._model.stored(reply)
         self._publish(self._script.replied(run.turn, entry))
         self.tools.announce()
         return reply.faults

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from temporalio import workflow
 
 from perdure import names
-from perdure.protocol import Appended, AppendEntries, EntryJson, SessionState
+from perdure.protocol import Appended, AppendEntries, EntryJson, MessageJson, SessionState, StoredAs
 from perdure.stamps import Stamped, stamp
 from perdure.workflows.timing import STORING
 
@@ -42,6 +42,15 @@ class SessionLog:
             self.advance(stamped)
             return stamped
 
+    def found(self, entry: EntryJson, stored: StoredAs) -> EntryJson:
+        """An activity has stored this entry after the leaf; answers with it as it was stored."""
+        header: EntryJson = {"type": entry["type"], "id": stored.id}
+        if self._state.leaf_id:
+            header["parent_id"] = self._state.leaf_id
+        header["created_at"] = stored.created_at
+        self._state.leaf_id = self._state.tip_id = stored.id
+        return header | entry
+
     @contextlib.asynccontextmanager
     async def between_appends(self) -> AsyncIterator[None]:
         """No append is under way in this block.
@@ -66,6 +75,11 @@ class SessionLog:
         """The store has these entries: they are the new end of the path."""
         if stamped.stored:
             self._state.leaf_id = self._state.tip_id = stamped.leaf_id
+
+
+def message_entry(message: MessageJson) -> EntryJson:
+    """The entry that keeps a message, before it has a header."""
+    return {"type": "message", "message": message}
 
 
 def wire_time() -> str:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from perdure import names
-from perdure.protocol import ActiveRun, CallModel, ModelReply, SessionState
+from perdure.protocol import (
+    ActiveRun,
+    CallModel,
+    EntryJson,
+    MessageJson,
+    ModelReply,
+    PlannedCall,
+    SessionState,
+)
 from perdure.usage import Usage
 from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.lifecycle import Lifecycle
-from perdure.workflows.log import SessionLog
+from perdure.workflows.log import SessionLog, message_entry
 from perdure.workflows.run_errors import CANCELLED
 from perdure.workflows.summaries import model_summary
 from perdure.workflows.timing import MODEL
@@ -68,6 +77,14 @@ class ModelCalls:
                 raise
         return await self._call(1)
 
+    async def stored(self, reply: ModelReply) -> EntryJson:
+        """The entry of the answer, as the log has it: the new leaf."""
+        body = message_entry(reply.message)
+        if reply.stored is None:
+            [entry] = await self._log.append(self._run.run_id, [body])
+            return entry
+        return self._log.found(body, reply.stored)
+
     async def _call(self, number: int) -> ModelReply:
         run = self._run
         request = CallModel(
@@ -95,6 +112,7 @@ class ModelCalls:
             reply: ModelReply = await calling
         finally:
             self._asked = None
+        reply.calls = _with_arguments(reply.calls, reply.message)
         self._history.add_turn(len(reply.calls))
         self._history.add_messages(reply.batches)
         self._count(Usage.model_validate(reply.message.get("usage") or {}))
@@ -133,6 +151,16 @@ class ModelCalls:
 
 
 _TOO_LONG = "ContextOverflowError"
+
+
+def _with_arguments(calls: Sequence[PlannedCall], message: MessageJson) -> list[PlannedCall]:
+    """The calls with the arguments that the message has for them."""
+    blocks = [block for block in message.get("content") or [] if block.get("type") == "tool_call"]
+    ours = [block for block in blocks if not block.get("server")]
+    return [
+        call.model_copy(update={"arguments": block.get("arguments") or {}})
+        for call, block in zip(calls, ours, strict=True)
+    ]
 
 
 def _tokens(usage: Usage) -> int:

@@ -15,7 +15,6 @@ from perdure.protocol import (
     ApproveCommand,
     CheckArguments,
     CheckedArguments,
-    EntryJson,
     ErrorInfo,
     EventRecord,
     MessageJson,
@@ -36,7 +35,7 @@ from perdure.workflows.approvals import (
 )
 from perdure.workflows.failures import reason_of
 from perdure.workflows.history import HistoryLength
-from perdure.workflows.log import SessionLog, wire_time
+from perdure.workflows.log import SessionLog, message_entry, wire_time
 from perdure.workflows.sub_agents import SubAgentCall, is_sub_agent_call
 from perdure.workflows.summaries import tool_summary
 from perdure.workflows.timing import CHECKING, tool_timing
@@ -227,11 +226,6 @@ class ToolCalls:
     async def _store(self, message: MessageJson) -> None:
         [entry] = await self._log.append(self._run.run_id, [message_entry(message)])
         self._publish(self._script.tool_ended(self._run.turn, entry))
-
-
-def message_entry(message: MessageJson) -> EntryJson:
-    """The entry that keeps a message."""
-    return {"type": "message", "message": message}
 
 
 def _error(call: OpenCall, text: str) -> MessageJson:

@@ -98,8 +98,8 @@ class ToolList(Wire):
 
 
 class CallModel(Wire):
-    """Ask the agent's model for the next message after the leaf, and tell watchers of the `place`
-    what it says meanwhile.
+    """Ask the agent's model for the next message after the leaf, store it there, and tell watchers
+    of the `place` what it says meanwhile.
     """
 
     session_id: str
@@ -119,9 +119,8 @@ class PlannedCall(Wire):
 
     `timeout` is in seconds; a call that is not idempotent runs at most once. One that
     `needs_approval` waits for a person; one that is not `parallel` runs alone, in its place.
-    `timeout` is in seconds; a call that is not idempotent runs at most once. `sub_agent` is the
-    agent that answers it, where that is another agent's matter, and `child_id` the session that is
-    made for it.
+    `sub_agent` is the agent that answers it, where that is another agent's matter, and `child_id`
+    the session that is made for it.
     """
 
     id: str
@@ -135,14 +134,24 @@ class PlannedCall(Wire):
     child_id: str = ""
 
 
-class ModelReply(Wire):
-    """The message that the model produced, and the calls in it that are ours to run.
+class StoredAs(Wire):
+    """The header that an entry has in the log, but for what it follows."""
 
-    `batches` is how many messages watchers were sent meanwhile, `events` what is left to tell them.
-    `faults` says why the message is not the output that the run asked for.
+    id: str
+    created_at: str
+
+
+class ModelReply(Wire):
+    """The message that the model produced, and the calls in it that are ours to run; their
+    arguments are in the message.
+
+    `stored` tells of its entry; there is none yet where the call was cancelled, or the store did
+    not answer. `batches` is how many messages watchers were sent meanwhile, `events` what is left
+    to tell them. `faults` says why the message is not the output that the run asked for.
     """
 
     message: MessageJson
+    stored: StoredAs | None = None
     calls: list[PlannedCall] = []
     batches: int = 0
     events: list[EventRecord] = []

@@ -1,0 +1,99 @@
+"""How activities add to logs: which ends of logs this worker put there itself, and the entries of
+messages that can be told from what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from perdure.activities.recent_leaves import RecentLeaves
+from perdure.codec import decode_entry, encode_entry, entry_from_json
+from perdure.entries import Entry
+from perdure.protocol import EntryJson, MessageJson
+from perdure.stamps import Stamped, stamp
+from perdure.stores.contract import Store
+from perdure.timestamps import Timestamp
+from perdure.transcript_cache import Transcripts
+
+
+class Appends:
+    """Adds entries to logs, and knows which ends of logs are this worker's own work."""
+
+    def __init__(self, store: Store, transcripts: Transcripts) -> None:
+        self._store = store
+        self._transcripts = transcripts
+        self._own_leaves = RecentLeaves()
+
+    def saw_end(self, session_id: str, leaf_id: str) -> None:
+        """The store was just seen to have nothing after this leaf."""
+        self._own_leaves.add(session_id, leaf_id)
+
+    async def add(self, session_id: str, entries: Sequence[Entry]) -> dict[str, str]:
+        """Store entries, a chain. Answers with the times, by ID, of those that the store had
+        already.
+        """
+        if not entries:
+            return {}
+        known = await self._known(session_id, entries)
+        # Until the store has answered it may have taken them, or not.
+        self._own_leaves.forget(session_id, entries[0].parent_id)
+        await self._store.append_entries(session_id, entries)
+        self._transcripts.add(session_id, entries)
+        self._own_leaves.add(session_id, entries[-1].id)
+        return {entry.id: str(entry.created_at) for entry in known}
+
+    async def _known(self, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
+        """Those of the entries that the store has already. Where this worker appended what comes
+        before them there are none; where another did, it may have got further than Temporal heard.
+        """
+        if self._own_leaves.has(session_id, entries[0].parent_id):
+            return []
+        transcript = await self._transcripts.latest(session_id)
+        stored = (transcript.get(entry.id) for entry in entries)
+        return [entry for entry in stored if entry is not None]
+
+
+def message_after(
+    leaf_id: str, message: MessageJson, *, session_id: str, author: str, created_at: str = ""
+) -> Entry:
+    """The entry that keeps a message after a leaf; without a time, it came to be now.
+
+    Its ID is a digest of all that makes it what it is: its author, a run, too. Raises EntryError
+    or JsonError for a message that cannot be stored.
+    """
+    created_at = created_at or str(Timestamp.of(datetime.now(UTC)))
+
+    def stamped(body: EntryJson) -> Entry:
+        return entry_from_json(_stamp(leaf_id, body, session_id, author, created_at).stored[0])
+
+    # As the store gives it back, so that its ID can be told from what is stored.
+    draft = stamped({"type": "message", "message": message})
+    return stamped(decode_entry(encode_entry(draft)).to_wire())
+
+
+def is_message_after(leaf_id: str, entry: Entry, *, session_id: str, author: str) -> bool:
+    """Whether an entry of the log is one that its author has stored after this leaf."""
+    if entry.parent_id != leaf_id:
+        return False
+    again = _stamp(leaf_id, entry.to_wire(), session_id, author, str(entry.created_at))
+    return again.leaf_id == entry.id
+
+
+def entries_after(entries: Iterable[Entry], entry_id: str) -> list[Entry]:
+    """What was appended after an entry; everything, where it is not in the log."""
+    log = list(entries)
+    start = len(log)
+    while start and log[start - 1].id != entry_id:
+        start -= 1
+    return log[start:]
+
+
+def _stamp(leaf_id: str, body: EntryJson, session_id: str, author: str, created_at: str) -> Stamped:
+    return stamp(
+        [body],
+        session_id=session_id,
+        command_id=author,
+        parent_id=leaf_id,
+        created_at=created_at,
+    )
