@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from perdure.activities.recent_leaves import RecentLeaves
-from perdure.codec import decode_entry, encode_entry, entry_from_json
+from perdure.codec import as_read, dumps_json, entry_from_json, loads_json
 from perdure.entries import Entry
 from perdure.protocol import EntryJson, MessageJson
 from perdure.stamps import Stamped, stamp
@@ -35,6 +35,8 @@ class Appends:
         """
         if not entries:
             return {}
+        # What was read from a line is written and kept as that line, and not made anew for each.
+        entries = [as_read(entry) for entry in entries]
         known = await self._known(session_id, entries)
         # Until the store has answered it may have taken them, or not.
         self._own_leaves.forget(session_id, entries[0].parent_id)
@@ -62,14 +64,11 @@ def message_after(
     Its ID is a digest of all that makes it what it is: its author, a run, too. Raises EntryError
     or JsonError for a message that cannot be stored.
     """
+    # As it is read again, so that its ID can be told from what is stored.
+    body = {"type": "message", "message": loads_json(dumps_json(message))}
     created_at = created_at or str(Timestamp.of(datetime.now(UTC)))
-
-    def stamped(body: EntryJson) -> Entry:
-        return entry_from_json(_stamp(leaf_id, body, session_id, author, created_at).stored[0])
-
-    # As the store gives it back, so that its ID can be told from what is stored.
-    draft = stamped({"type": "message", "message": message})
-    return stamped(decode_entry(encode_entry(draft)).to_wire())
+    stamped = _stamp(leaf_id, body, session_id, author, created_at)
+    return as_read(entry_from_json(stamped.stored[0]))
 
 
 def is_message_after(leaf_id: str, entry: Entry, *, session_id: str, author: str) -> bool:

@@ -19,7 +19,7 @@ from perdure.activities.outputs import faults_of
 from perdure.activities.sub_agents import child_id
 from perdure.activities.toolboxes import Toolbox, Toolboxes
 from perdure.agent import Agent
-from perdure.codec import dumps_json, entry_from_json
+from perdure.codec import encode_entry, entry_from_json
 from perdure.entries import Entry, MessageEntry
 from perdure.errors import ModelError, PerdureError
 from perdure.large_payloads import result_limit
@@ -89,6 +89,7 @@ class ModelActivities:
             return await _reply(request, toolbox, stored.message, _stored_as(stored))
         message = await self._answer(agent, request, toolbox, heard)
         entry = _entry(request, message, time.monotonic() - began)
+        _check_size(model_of(agent).name, encode_entry(entry))
         adding = asyncio.create_task(self._add(request.session_id, entry))
         try:
             is_stored = await asyncio.shield(adding)
@@ -128,13 +129,6 @@ class ModelActivities:
         )
         if not message.content:
             raise ModelError(f"{model.name} returned an empty message; run again to ask once more")
-        size = len(dumps_json(message.to_wire()))
-        limit = result_limit(activity.client())
-        if size > limit:
-            raise ModelError(
-                f"{model.name} answered with {size:,} bytes; the engine carries no more than "
-                f"{limit:,} in one message"
-            )
         return message
 
     async def _add(self, session_id: str, entry: Entry) -> bool:
@@ -183,6 +177,15 @@ def _entry(request: CallModel, message: Message, seconds: float) -> Entry:
         author=request.run_id,
         created_at=str(Timestamp.of(now)),
     )
+
+
+def _check_size(model: str, line: bytes) -> None:
+    limit = result_limit(activity.client())
+    if len(line) > limit:
+        raise ModelError(
+            f"{model} answered with {len(line):,} bytes; the engine carries no more than "
+            f"{limit:,} in one message"
+        )
 
 
 def _stored_as(entry: Entry) -> StoredAs:

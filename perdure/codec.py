@@ -24,6 +24,7 @@ from perdure.timestamps import is_time
 from perdure.wire_model import WireModel
 
 __all__ = [
+    "as_read",
     "decode_entries",
     "decode_entry",
     "decode_record",
@@ -100,6 +101,13 @@ def decode_entry(line: bytes | str) -> Entry:
     if not may_overflow and (entry := _plain_message_entry(source, data)) is not None:
         return entry
     return _unusual_entry(source, data, may_overflow)
+
+
+def as_read(entry: Entry) -> Entry:
+    """The entry as it is when its line has been read. Raises `EntryEncodeError` as
+    `encode_entry` does.
+    """
+    return entry if entry.source_line is not None else decode_entry(encode_entry(entry))
 
 
 def decode_entries(lines: Sequence[bytes]) -> list[Entry]:

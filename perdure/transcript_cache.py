@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from perdure.codec import decode_entry, encode_entry
+from perdure.codec import as_read
 from perdure.entries import Entry
 from perdure.stores.contract import Store
 from perdure.stores.encrypted import check_readable
@@ -57,7 +57,7 @@ class Transcripts:
         if kept is None or not entries or entries[0].parent_id not in kept:
             return
         # As what is read from a line takes itself apart only when it is used, it is smaller.
-        kept.extend([decode_entry(encode_entry(new)) for new in entries if new.id not in kept])
+        kept.extend([as_read(new) for new in entries if new.id not in kept])
         self._keep(session_id, kept)
 
     def _keep(self, session_id: str, transcript: Transcript) -> None:

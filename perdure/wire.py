@@ -105,6 +105,8 @@ def _plain(value: Any) -> Any:
     The dictionaries in a message are JSON already. They are passed on untouched, because they may
     be nested more deeply than pydantic's serializer goes.
     """
+    if type(value) in _PLAIN_ALREADY:
+        return value
     if isinstance(value, Wire):
         fields = type(value).model_fields.items()
         given = ((name, getattr(value, name), info) for name, info in fields)
@@ -117,7 +119,10 @@ def _plain(value: Any) -> Any:
         }
     if isinstance(value, list):
         return [_plain(item) for item in value]
-    return value if isinstance(value, dict) else to_jsonable_python(value)
+    return to_jsonable_python(value)
+
+
+_PLAIN_ALREADY = frozenset({dict, str, int, bool, type(None)})
 
 
 def fault(error: Mapping[str, Any]) -> str:

@@ -66,7 +66,7 @@ class Inbox:
             return None  # it does not wait, and may be what everything else waits for
         if len(self._sizes) >= MAX_QUEUE:
             return _full(f"{MAX_QUEUE:,} commands wait in this session already")
-        size, limit = len(command.to_json()), self._state.max_command_bytes
+        limit = self._state.max_command_bytes
         if size > limit:
             return _full(f"the command is {size:,} bytes, {limit:,} are the most")
         if size + self._bytes + self._bytes_in_use() > limit:

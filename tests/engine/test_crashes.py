@@ -123,6 +123,7 @@ async def test_an_idempotent_tool_whose_worker_dies_runs_again(stage: Stage) -> 
     stage.hold("look_up")
     session = await stage.sessions.open(stage.session_id, agent="held")
     run = await session.run("go")
+    await stage.reached("stored-tool_result")  # the other call must not be under way
     await stage.replace_worker_at("look_up")
 
     assert (await run)[-1].text == "All done."
