@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from temporalio.client import Client
 from temporalio.converter import ExternalStorage
 from temporalio.envconfig import ClientConfig
+from temporalio.runtime import Runtime
 
 from perdure import names
 from perdure.data_conversion import data_converter
@@ -29,6 +30,7 @@ from perdure.session import Session, new_command
 from perdure.session_id import check_session_id, workflow_id
 from perdure.stores import in_tenant, open_store
 from perdure.stores.contract import Store
+from perdure.telemetry import telemetry
 from perdure.tenant import given_tenant, tenant_queue
 from perdure.transcript_cache import Transcripts
 
@@ -46,22 +48,24 @@ class Sessions:
         *,
         task_queue: str = names.TASK_QUEUE,
         tenant: str | None = None,
+        otel: bool | None = None,
         max_history_events: int = MAX_HISTORY_EVENTS,
         max_history_events_in_run: int | None = None,
     ) -> None:
         """Use a client that is connected already.
 
         A `tenant` keeps its sessions apart from those of others in the same store and namespace; it
-        is PERDURE_TENANT unless given, and empty for none.
+        is PERDURE_TENANT unless given, and empty for none. With `otel`, or PERDURE_OTEL, commands
+        are traced from here on.
 
         `max_history_events` is for new sessions: the length of history, in events, after which a
         session's workflow continues as new between two commands. In the middle of a run it does so
         after `max_history_events_in_run`, three times as many unless told otherwise.
 
-        Raises StoreError when the store cannot be opened, TenantError, ValueError for fewer than
-        one event.
+        Raises StoreError when the store cannot be opened, TenantError, TelemetryError, ValueError
+        for fewer than one event.
         """
-        self.client = client
+        self.client = _telling(client, otel)
         self.tenant = given_tenant(tenant)
         store = open_store(store) if isinstance(store, str) else store
         self.store = in_tenant(store, self.tenant)
@@ -82,6 +86,7 @@ class Sessions:
         tenant: str | None = None,
         keys: Keys | None = None,
         payloads: str | ExternalStorage | None = None,
+        otel: bool | None = None,
         max_history_events: int = MAX_HISTORY_EVENTS,
         max_history_events_in_run: int | None = None,
     ) -> AsyncIterator[Sessions]:
@@ -91,7 +96,7 @@ class Sessions:
         that is named as `encrypted:…`.
 
         Raises ServerError when there is no server, StoreError when the store cannot be opened,
-        EncryptionError, TenantError.
+        EncryptionError, TenantError, TelemetryError.
         """
         if isinstance(store, str):
             store = open_store(store, keys=keys)
@@ -101,6 +106,7 @@ class Sessions:
             store,
             task_queue=task_queue,
             tenant=tenant,
+            otel=otel,
             max_history_events=max_history_events,
             max_history_events_in_run=max_history_events_in_run,
         )
@@ -155,6 +161,15 @@ class Sessions:
         return Session(opened, remote, self._transcripts, open_again, self.open, instance=instance)
 
 
+def _telling(client: Client, otel: bool | None) -> Client:
+    found = telemetry(otel)
+    if found is None:
+        return client
+    from perdure.telemetry.client import telling
+
+    return telling(client, found)
+
+
 def _checked_limit(events: int) -> int:
     if events < 1:
         raise ValueError(f"a workflow continues as new after 1 event or more, not {events!r}")
@@ -162,14 +177,18 @@ def _checked_limit(events: int) -> int:
 
 
 async def connect_client(
-    *, keys: Keys | None = None, payloads: str | ExternalStorage | None = None
+    *,
+    keys: Keys | None = None,
+    payloads: str | ExternalStorage | None = None,
+    runtime: Runtime | None = None,
 ) -> Client:
     """A client as the SDK's environment configuration describes it (`TEMPORAL_ADDRESS`, profiles,
     TLS, API key).
 
     With `keys` everything that passes through Temporal is encrypted; without, with those of
     PERDURE_KEYS or PERDURE_KEYS_FILE, if there are any. With `payloads`, as `files:DIR` or as the
-    SDK's own, or PERDURE_PAYLOADS, what is large is kept there instead of in Temporal.
+    SDK's own, or PERDURE_PAYLOADS, what is large is kept there instead of in Temporal. `runtime` is
+    the SDK's own, where it is not to be the one that all share.
 
     Raises ServerError when the server cannot be reached or the configuration cannot be read,
     EncryptionError for keys that are none, StoreError for a place that is none.
@@ -185,7 +204,7 @@ async def connect_client(
     config.setdefault("namespace", "default")
     address = config["target_host"]
     try:
-        return await Client.connect(**config, data_converter=converter)
+        return await Client.connect(**config, data_converter=converter, runtime=runtime)
     except Exception as error:
         raise ServerError(
             f"no Temporal server answers at {address}; "

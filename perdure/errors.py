@@ -40,6 +40,7 @@ PerdureError
 │   └── RunCancelledError     a run that was cancelled
 ├── ServerError               no Temporal server, or no worker behind it
 │   └── ServerMissingError    the embedded server is not installed
+├── TelemetryError            telemetry that cannot be set up
 └── DemoError                 `perdure demo` cannot start, or cannot go on
 """
 
@@ -291,6 +292,10 @@ class ServerError(PerdureError):
 
 class ServerMissingError(ServerError):
     """The embedded server is not installed."""
+
+
+class TelemetryError(PerdureError):
+    """Telemetry that cannot be set up: a package is missing, or a setting is none."""
 
 
 class DemoError(PerdureError):

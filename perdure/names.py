@@ -41,6 +41,12 @@ APPROVE: Final = "approve"
 CLOSE: Final = "close"
 
 
+TRACE_HEADER: Final = "_tracer-data"
+"""The header that the SDK's tracing uses, in every language."""
+
+OBSERVE: Final = "perdure.observe"
+"""Under which name a workflow finds the worker that observes it; it is in no history."""
+
 LIFECYCLE_TOPIC: Final = "lifecycle"
 """The stream topic that carries what happens to a session outside its runs."""
 

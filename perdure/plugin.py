@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import Worker, WorkerConfig, WorkflowRunner
+from temporalio.worker import Interceptor, Worker, WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from perdure.activities import (
@@ -33,9 +33,11 @@ from perdure.large_payloads import allow_long_steps
 from perdure.lifecycle import Publisher
 from perdure.stores import in_tenant, open_store
 from perdure.stores.contract import Store
+from perdure.telemetry import telemetry
 from perdure.tenant import given_tenant
 from perdure.transcript_cache import Transcripts
 from perdure.workflows import SessionWorkflow
+from perdure.workflows.tracing import TraceHeaders
 
 _SDK_STICKY_TIMEOUT = timedelta(seconds=10)
 _SDK_THROTTLE = timedelta(seconds=60)
@@ -58,18 +60,28 @@ class PerdurePlugin(SimplePlugin):
         store: Store | str,
         publisher: Publisher | None = None,
         tenant: str | None = None,
+        otel: bool | None = None,
     ) -> None:
         """Serve these agents over the store, and tell the publisher of lifecycle events.
 
         The sessions are those of `tenant`, or of PERDURE_TENANT; empty means those of no tenant.
         The worker's task queue is then the tenant's own, see `perdure.tenant.tenant_queue`.
+        With `otel`, or PERDURE_OTEL, it tells OpenTelemetry what it does.
 
         Raises AgentError when two agents share a name, or the publisher is none; StoreError,
-        TenantError.
+        TenantError, TelemetryError.
         """
         tenant = given_tenant(tenant)
         store = in_tenant(open_store(store) if isinstance(store, str) else store, tenant)
         registry = AgentRegistry(agents)
+        interceptors: list[Interceptor] = [TenantGuard(tenant), TraceHeaders()]
+        told = telemetry(otel)
+        if told is not None:
+            from perdure.telemetry.store import MeasuredStore
+            from perdure.telemetry.worker import WorkerTelemetry
+
+            store = MeasuredStore(store, told.metrics)
+            interceptors.append(WorkerTelemetry(told, registry))
         transcripts = Transcripts(store)
         self._heart = Heart()
         self._toolboxes = toolboxes = Toolboxes()
@@ -95,7 +107,7 @@ class PerdurePlugin(SimplePlugin):
                 SubAgentActivities(transcripts).read_answer,
                 PublishActivities(publisher).publish,
             ],
-            interceptors=[TenantGuard(tenant)],
+            interceptors=interceptors,
             workflow_runner=_with_passthrough,
             run_context=self._while_running,
         )

@@ -7,8 +7,10 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from temporalio.client import Client
 from temporalio.worker import Worker, WorkerDeploymentConfig
@@ -24,7 +26,11 @@ from perdure.liveness import given_alive_file, telling_alive
 from perdure.plugin import PerdurePlugin
 from perdure.stores import DEFAULT_STORE, open_store
 from perdure.stores.contract import Store
+from perdure.telemetry import close_telemetry, telemetry
 from perdure.tenant import given_tenant, tenant_queue
+
+if TYPE_CHECKING:
+    from perdure.telemetry.core_metrics import CoreMetrics
 
 GRACE = timedelta(seconds=30)
 """How long activities may go on after the worker was told to stop."""
@@ -42,19 +48,22 @@ def build_worker(
     tenant: str | None = None,
     deployment: WorkerDeploymentConfig | None = None,
     grace: timedelta = GRACE,
+    otel: bool | None = None,
 ) -> Worker:
     """A worker that serves the agents over the store. Run it with `async with worker` or `await
     worker.run()`.
 
     With a `tenant`, or PERDURE_TENANT, its sessions are that tenant's, on the tenant's own task
     queue of that name. With a `deployment` it is versioned, see `perdure.deployments`. `grace` is
-    how long running steps may take when it is told to stop.
+    how long running steps may take when it is told to stop. `otel` is as `PerdurePlugin` has it.
     """
     tenant = given_tenant(tenant)
     return Worker(
         client,
         task_queue=tenant_queue(task_queue, tenant),
-        plugins=[PerdurePlugin(agents=agents, store=store, publisher=publisher, tenant=tenant)],
+        plugins=[
+            PerdurePlugin(agents=agents, store=store, publisher=publisher, tenant=tenant, otel=otel)
+        ],
         graceful_shutdown_timeout=grace,
         deployment_config=deployment,
     )
@@ -70,16 +79,24 @@ async def serve(
     deployment: WorkerDeploymentConfig | None = None,
     grace: timedelta = GRACE,
     alive_file: Path | None = None,
+    payloads: str | None = None,
+    otel: bool | None = None,
 ) -> signal.Signals:
     """Connect, unless a client is given, and serve until SIGTERM or SIGINT; then let running steps
     finish, and answer with the signal. A second signal ends the process at once.
 
-    `tenant`, `deployment` and `grace` are as `build_worker` has them. The `alive_file` is renewed
-    as long as the worker runs and reaches the server, see `perdure.liveness`.
+    `tenant`, `deployment` and `grace` are as `build_worker` has them, `payloads` is as
+    `connect_client` has it. The `alive_file` is renewed
+    as long as the worker runs and reaches the server, see `perdure.liveness`. With `otel`, or
+    PERDURE_OTEL, the worker tells OpenTelemetry what it does; where it connects by itself,
+    Temporal's own metrics are told, too.
 
     Raises ServerError when the server cannot be reached, or refuses the worker.
     """
-    client = client or await connect_client()
+    core = None if client is not None else _core_metrics(otel)
+    client = client or await connect_client(
+        payloads=payloads, runtime=None if core is None else core.runtime
+    )
     told = _next_signal()
     worker = build_worker(
         client,
@@ -89,9 +106,14 @@ async def serve(
         tenant=tenant,
         deployment=deployment,
         grace=grace,
+        otel=otel,
     )
     try:
-        async with worker, telling_alive(client, alive_file):
+        async with (
+            nullcontext() if core is None else core.exported(),
+            worker,
+            telling_alive(client, alive_file),
+        ):
             served = ", ".join(agent.name for agent in agents) or "no agent"
             logger.info("serving %s on task queue %r%s", served, worker.task_queue, _as(deployment))
             stopped_by = await told
@@ -99,7 +121,18 @@ async def serve(
     except RuntimeError as error:  # the SDK's: the server refused the worker
         reason = str(error).partition(": Status {")[0]
         raise ServerError(f"cannot serve namespace {client.namespace!r}: {reason}") from error
+    finally:
+        close_telemetry()
     return stopped_by
+
+
+def _core_metrics(otel: bool | None) -> CoreMetrics | None:
+    found = telemetry(otel)
+    if found is None:
+        return None
+    from perdure.telemetry.core_metrics import CoreMetrics
+
+    return CoreMetrics(found)
 
 
 def _as(deployment: WorkerDeploymentConfig | None) -> str:

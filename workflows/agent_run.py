@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from temporalio import workflow
+
 from perdure import names
 from perdure.protocol import (
     ActiveRun,
@@ -16,6 +18,7 @@ from perdure.protocol import (
     SessionState,
     StartRun,
 )
+from perdure.protocol.observed import RunEnded, TurnEnded
 from perdure.run_events import EventScript
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
@@ -33,6 +36,7 @@ from perdure.workflows.run_errors import (
 from perdure.workflows.run_start import start_run
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.tool_calls import Answered, ToolCalls
+from perdure.workflows.tracing import observe, traced
 
 MAX_JOINED = 50
 """The most runs that may join one that is in progress; its position carries their outcomes."""
@@ -59,6 +63,7 @@ class AgentRun:
         self._stream = stream
         self._script = EventScript(run.run_id, run.start_id, run.input_count, run.next_index)
         self._history = history
+        self._turn_began = 0.0
         self._model = ModelCalls(run, state, log, lifecycle, history)
         self.tools = ToolCalls(run, state, log, self._script, self._publish, history, answered)
 
@@ -86,6 +91,7 @@ class AgentRun:
                 session_id=state.session_id,
                 agent=state.agent,
                 entries=stamped.stored,
+                run_id=command.command_id,
                 output=command.output,
             ),
             history,
@@ -104,6 +110,7 @@ class AgentRun:
             start_id=state.leaf_id,
             input_count=len(stamped.stored),
             ephemeral=stamped.ephemeral,
+            **traced(command, plan, state.forked_by),
         )
         state.runs += 1
         stamped.date(plan)
@@ -135,6 +142,8 @@ class AgentRun:
         stamped = await self._log.append_all(command.command_id, command.entries)
         self._run.ephemeral = [*self._run.ephemeral, *stamped.ephemeral]
         self._publish(self._script.joined(self._run.turn, stamped.stored))
+        if command.trace:
+            self._run.links = [*self._run.links, command.trace]
         self._run.joined = [
             *self._run.joined,
             Outcome(
@@ -179,6 +188,8 @@ class AgentRun:
         if run.calls:
             return False
         self._publish(self._script.turn_ended(run.turn))
+        if self._turn_began:  # else by the run of the workflow before this one
+            observe(TurnEnded(run, workflow.time() - self._turn_began))
         self._stop_if_cancelled()
         if faults:
             await self._ask_again(faults)
@@ -194,6 +205,7 @@ class AgentRun:
             raise CommandFailed(too_many_turns(run.max_turns))
         await self._model.make_room()
         run.turn += 1
+        self._turn_began = workflow.time()
         self._state.turns += 1
         self._publish(self._script.turn_started(run.turn))
         reply = await self._model.next_message()
@@ -243,6 +255,7 @@ class AgentRun:
             "error": error,
         }
         ends = [outcome.model_copy(update=end) for outcome in (own, *run.joined)]
+        observe(RunEnded(run, ends[0], workflow.time()))
         if error is not None:
             proposals = [call.proposal for call in run.calls if call.proposal is not None]
             ends += [failure(proposal, error) for proposal in proposals]

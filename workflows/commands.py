@@ -32,6 +32,7 @@ from perdure.workflows.loop_run import LoopRun
 from perdure.workflows.run_errors import CANCELLED, NO_AGENT
 from perdure.workflows.session_stream import SessionStream
 from perdure.workflows.tool_calls import Answered
+from perdure.workflows.tracing import begin, go_on
 from perdure.workflows.tree_verbs import branch, fork
 from perdure.workflows.verbs import refused
 
@@ -163,6 +164,7 @@ class Commands:
         if self._run is None:
             await self._do_next()
         else:
+            go_on(self._state.active)
             await self._go_on(self._run)
 
     def leave(self) -> None:
@@ -177,6 +179,7 @@ class Commands:
 
     async def _do_next(self) -> None:
         command = self.inbox.take()
+        begin(command)
         start_id = self._state.leaf_id
         try:
             outcome = await self._perform(command, start_id)

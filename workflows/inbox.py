@@ -20,7 +20,9 @@ from perdure.protocol import (
     RunCommand,
     SessionState,
 )
+from perdure.protocol.observed import CommandQueued
 from perdure.workflows.approvals import carried_bytes
+from perdure.workflows.tracing import observe
 
 REMEMBERED_OUTCOMES = 24
 """Outcomes that a session remembers: so far back is a command that is sent again recognized. They
@@ -77,11 +79,13 @@ class Inbox:
         """Queue a command."""
         self._note(command)
         self._state.inbox.append(command)
+        observe(CommandQueued(command.verb, self.count()))
 
     def put_steering(self, command: RunCommand) -> None:
         """Queue a run that is to join the one in progress."""
         self._note(command)
         self._state.steering.append(command)
+        observe(CommandQueued(command.verb, self.count()))
 
     @property
     def first(self) -> QueuedCommand | None:

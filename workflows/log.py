@@ -34,7 +34,11 @@ class SessionLog:
             if stamped.stored:
                 appended: Appended = await workflow.execute_local_activity(
                     names.APPEND_ENTRIES,
-                    AppendEntries(session_id=self._state.session_id, entries=stamped.stored),
+                    AppendEntries(
+                        session_id=self._state.session_id,
+                        entries=stamped.stored,
+                        run_id=command_id,
+                    ),
                     result_type=Appended,
                     **STORING,
                 )

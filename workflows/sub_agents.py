@@ -47,10 +47,16 @@ _RUN_ID = "task"
 
 
 class SubAgentCall:
-    """One call of a sub-agent. `cancel` it to have the other run cancelled."""
+    """One call of a sub-agent. `cancel` it to have the other run cancelled.
 
-    def __init__(self, call: PlannedCall, state: SessionState, log: SessionLog) -> None:
+    That run is part of the `trace`, if there is one.
+    """
+
+    def __init__(
+        self, call: PlannedCall, state: SessionState, log: SessionLog, trace: str = ""
+    ) -> None:
         self._call = call
+        self._trace = trace
         self._log = log
         self._state = state
         self._depth = 1 + (0 if state.errand is None else state.errand.depth)
@@ -102,6 +108,8 @@ class SubAgentCall:
     async def _start(self) -> _Child:
         state, call = self._state, self._call
         task = RunCommand.model_validate({"command_id": _RUN_ID, "entries": call.arguments["task"]})
+        if self._trace:
+            task.trace, task.accepted_at = self._trace, workflow.time()
         child = SessionState(
             session_id=call.child_id,
             agent=call.sub_agent,

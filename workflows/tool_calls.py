@@ -24,6 +24,7 @@ from perdure.protocol import (
     SessionState,
     ToolReply,
 )
+from perdure.protocol.observed import ApprovalEnded, CallEnded
 from perdure.repair import INTERRUPTED
 from perdure.run_events import EventScript
 from perdure.workflows.approvals import (
@@ -39,6 +40,7 @@ from perdure.workflows.log import SessionLog, message_entry, wire_time
 from perdure.workflows.sub_agents import SubAgentCall, is_sub_agent_call
 from perdure.workflows.summaries import tool_summary
 from perdure.workflows.timing import CHECKING, tool_timing
+from perdure.workflows.tracing import call_trace, observe
 
 Answered = Callable[[ApproveCommand, ErrorInfo | None], None]
 """Told what became of an answer to a call that waited."""
@@ -179,9 +181,11 @@ class ToolCalls:
 
     def _settle(self, command: ApproveCommand, call: OpenCall) -> None:
         self._publish(self._script.approval_answered(self._run.turn, call.call, not call.refusal))
+        observe(ApprovalEnded(self._run, call.call, call.since, workflow.time(), not call.refusal))
         self._answered(command, None)
 
     async def _result(self, call: OpenCall) -> MessageJson:
+        began = workflow.time()
         async with self._log.between_appends():
             if self._run.is_cancelled:
                 return _error(call, INTERRUPTED)
@@ -196,14 +200,20 @@ class ToolCalls:
         except ActivityError as error:
             cause = error.cause
             told = cause.message if isinstance(cause, ApplicationError) else INTERRUPTED
+            if not isinstance(cause, ApplicationError):  # of others the activity has told
+                observe(CallEnded(self._run, call.call, began, workflow.time(), "interrupted"))
             return _noted(call, _error(call, told))
         self._history.add_messages(reply.batches)
         return _noted(call, reply.message)
 
     async def _delegate(self, call: PlannedCall) -> MessageJson:
-        asked = SubAgentCall(call, self._state, self._log)
+        began, trace = workflow.time(), call_trace(self._run, call)
+        asked = SubAgentCall(call, self._state, self._log, trace)
         self._handles.append(asked)
-        return await asked.answer()
+        message = await asked.answer()
+        error = "tool_error" if message.get("is_error") else ""
+        observe(CallEnded(self._run, call, began, workflow.time(), error, trace))
+        return message
 
     def _start(self, call: PlannedCall) -> workflow.ActivityHandle[ToolReply]:
         run = self._run

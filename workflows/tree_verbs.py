@@ -22,6 +22,7 @@ from perdure.session_id import check_session_id, tenant_of, workflow_id
 from perdure.workflows.failures import CommandFailed
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.timing import COPYING, LOADING
+from perdure.workflows.tracing import current
 
 
 async def branch(command: BranchCommand, state: SessionState, lifecycle: Lifecycle) -> None:
@@ -83,6 +84,7 @@ async def _start_child(child_id: str, state: SessionState) -> None:
         max_history_events_in_run=state.max_history_events_in_run,
         max_command_bytes=state.max_command_bytes,
         idle_timeout=state.idle_timeout,
+        forked_by=current(),
     )
     try:
         await workflow.start_child_workflow(

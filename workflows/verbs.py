@@ -30,6 +30,7 @@ from perdure.protocol import (
     RunCommand,
 )
 from perdure.wire import BAD_MESSAGE, Wire
+from perdure.workflows.tracing import note_trace
 
 VERBS: dict[str, type[QueuedCommand]] = {
     names.RUN: RunCommand,
@@ -91,6 +92,7 @@ def _signal_handler(receiver: Receiver) -> Callable[[str, Sequence[RawValue]], N
         if refusal is not None:
             receiver.note_failure(verb, refusal)
         else:
+            note_trace(command)
             receiver.take(command)
 
     return on_signal
@@ -113,6 +115,7 @@ def _update_handler(
 ) -> Callable[[RawValue], Awaitable[Outcome]]:
     async def on_update(message: RawValue = _NOTHING) -> Outcome:
         command = _identified(_read(kind, message))
+        note_trace(command)
         receiver.take(command)
         return await receiver.outcome_of(command.command_id, command.verb)
 

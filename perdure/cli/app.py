@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from perdure.cli import approving, keeping, reading, steering, watching
+from perdure.cli import approving, keeping, options, reading, steering, watching
 from perdure.cli.failures import DEBUG_VARIABLE
 from perdure.cli.store import store_app
 
@@ -33,7 +33,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def options(
+def common(
     debug: Annotated[
         bool, typer.Option("--debug", help="Add the traceback to whatever fails.")
     ] = False,
@@ -133,6 +133,7 @@ def worker(
             show_default=False,
         ),
     ] = None,
+    otel: options.Otel = None,
 ) -> None:
     """Serve agents until told to stop.
 
@@ -152,6 +153,7 @@ def worker(
         build_id=build_id,
         versioning=versioning,
         grace=grace,
+        otel=otel,
     )
     raise typer.Exit(serve_agents(agents or [], given))
 

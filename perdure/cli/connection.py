@@ -36,6 +36,7 @@ class Place:
     instance: str = ""
     store: str | None = None
     task_queue: str | None = None
+    otel: bool | None = None
 
     @property
     def workflow_id(self) -> str:
@@ -57,9 +58,11 @@ async def connect() -> Client:
 
 
 async def sessions_of(place: Place) -> Sessions:
-    """The sessions of that store on that task queue. Raises StoreError and ServerError."""
+    """The sessions of that store on that task queue. Raises StoreError, ServerError and
+    TelemetryError.
+    """
     store = opened(place.store)
-    return Sessions(await connect(), store, task_queue=task_queue_of(place))
+    return Sessions(await connect(), store, task_queue=task_queue_of(place), otel=place.otel)
 
 
 def task_queue_of(place: Place) -> str:

@@ -85,6 +85,16 @@ Agent = Annotated[
     ),
 ]
 
+Otel = Annotated[
+    bool | None,
+    typer.Option(
+        "--otel",
+        help="Send traces, metrics and logs to OpenTelemetry, as its own variables say "
+        "(OTEL_EXPORTER_OTLP_ENDPOINT). Otherwise PERDURE_OTEL.",
+        show_default=False,
+    ),
+]
+
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON, one object a line.", show_default=False)
 ]

@@ -62,6 +62,7 @@ def run(
     store: options.Store = None,
     task_queue: options.TaskQueue = None,
     instance: options.Instance = "",
+    otel: options.Otel = None,
     as_json: options.Json = False,
 ) -> None:
     """Say something to a session, and see what its agent does.
@@ -77,7 +78,7 @@ def run(
     from perdure.cli.run import Wanted, run_session
 
     wanted = Wanted(_given(text), agent, run_id, when_busy.value, wait, as_json)
-    run_session(_place(session_id, instance, store, task_queue), wanted)
+    run_session(_place(session_id, instance, store, task_queue, otel), wanted)
 
 
 @commands.command()
@@ -270,10 +271,16 @@ def close(
     end(_place(session_id, instance, store, task_queue), as_json=as_json)
 
 
-def _place(session_id: str, instance: str, store: str | None, task_queue: str | None) -> Place:
+def _place(
+    session_id: str,
+    instance: str,
+    store: str | None,
+    task_queue: str | None,
+    otel: bool | None = None,
+) -> Place:
     from perdure.cli.connection import Place
 
-    return Place(session_id, instance, store, task_queue)
+    return Place(session_id, instance, store, task_queue, otel)
 
 
 def _given(text: str | None) -> str | None:

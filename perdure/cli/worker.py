@@ -13,7 +13,6 @@ from perdure import names
 from perdure.agent import Agent
 from perdure.agent_loading import load_agents
 from perdure.cli.failures import INTERRUPTED
-from perdure.client import connect_client
 from perdure.deployments import given_deployment
 from perdure.errors import AgentError
 from perdure.liveness import given_alive_file
@@ -34,6 +33,7 @@ class Serving:
     build_id: str | None = None
     versioning: str | None = None
     grace: float | None = None
+    otel: bool | None = None
 
 
 def serve_agents(agents: Sequence[str], given: Serving) -> int:
@@ -60,9 +60,10 @@ async def _serve(agents: Sequence[Agent], given: Serving) -> signal.Signals:
         agents,
         store,
         task_queue=given.task_queue or os.environ.get("PERDURE_TASK_QUEUE", names.TASK_QUEUE),
-        client=await connect_client(payloads=given.payloads),
+        payloads=given.payloads,
         tenant=tenant,
         deployment=deployment,
         grace=grace,
         alive_file=given_alive_file(),
+        otel=given.otel,
     )

@@ -45,10 +45,11 @@ class FoundEntry(Wire):
 
 
 class AppendEntries(Wire):
-    """Store stamped entries; a repetition adds nothing."""
+    """Store stamped entries, for the command of that ID; a repetition adds nothing."""
 
     session_id: str
     entries: list[EntryJson]
+    run_id: str = ""
 
 
 class Appended(Wire):
@@ -74,7 +75,7 @@ class RunPlan(Appended):
     of its own (`is_loop`), of that.
 
     `asks_servers`: nothing was stored yet, because the agent's servers have to be asked for their
-    tools first.
+    tools first. `trace`: a worker that traces has begun a trace for a run that came without one.
     """
 
     model: str
@@ -82,6 +83,7 @@ class RunPlan(Appended):
     compact_at_tokens: int | None = None
     is_loop: bool = False
     asks_servers: bool = False
+    trace: str = ""
 
 
 class ListTools(Wire):

@@ -47,6 +47,10 @@ class Command(Wire):
 
     Whoever types one by hand may send its one field as a bare JSON value; a field that no command
     has is refused, so that a slip is not taken for consent.
+
+    `trace` is the span that the command comes from, as a W3C traceparent, if it is traced. It
+    normally comes in a header; the session then also notes when it took the command (`accepted_at`,
+    seconds since 1970).
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -55,6 +59,8 @@ class Command(Wire):
     """The field that a bare value stands for."""
 
     command_id: str = Field(default="", max_length=MAX_COMMAND_ID)
+    trace: str = ""
+    accepted_at: float = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -69,7 +75,7 @@ class Command(Wire):
         """What the command asks for, in 16 characters: the same ID with another digest is a
         mistake.
         """
-        content = self.model_copy(update={"command_id": ""})
+        content = self.model_copy(update={"command_id": "", "trace": "", "accepted_at": 0.0})
         return hashlib.sha256(content.to_json()).hexdigest()[:16]
 
 

@@ -55,7 +55,9 @@ class OpenCall(Wire):
 class ActiveRun(Wire):
     """The position of the run in progress: all that a worker needs to go on with it.
 
-    `output_faults` counts the answers that were not the output which the run asked for.
+    `output_faults` counts the answers that were not the output which the run asked for. A run that
+    is traced has the `trace` of its own span, the ID of the span that it was sent from (`caller`),
+    when it was accepted (seconds since 1970), and the spans that it is linked to.
     """
 
     run_id: str
@@ -79,6 +81,10 @@ class ActiveRun(Wire):
     joined: list[Outcome] = []
     calls: list[OpenCall] = []
     tools: str = ""
+    trace: str = ""
+    caller: str = ""
+    accepted_at: float = 0.0
+    links: list[str] = []
 
     def watched_place(self, call: int = 0) -> RunPlace | None:
         """Where watchers are told what is under way; nowhere unless the run streams. `call` counts
@@ -132,7 +138,7 @@ class SessionState(Wire):
     `max_command_bytes` is what a command, and all that wait, may hold together.
     `owed` are the commands whose senders were told to ask again, at a continue-as-new.
     `idle_timeout` (seconds) is how long a session without anything to do keeps its workflow; None:
-    for ever.
+    for ever. `forked_by` is the span of the fork that made the session, if it was traced.
     """
 
     session_id: str
@@ -142,6 +148,7 @@ class SessionState(Wire):
     max_history_events_in_run: int = always(MAX_HISTORY_EVENTS * TIMES_IN_A_RUN)
     max_command_bytes: int = MAX_COMMAND_BYTES
     idle_timeout: float | None = None
+    forked_by: str = ""
     agent: str | None = None
     opened: bool = False
     created: bool = False

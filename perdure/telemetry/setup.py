@@ -1,0 +1,137 @@
+"""How a process sends its telemetry: as OpenTelemetry's own variables say, over OTLP unless they
+say otherwise.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Final
+
+from opentelemetry import _logs, metrics, trace
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from perdure.errors import TelemetryError
+from perdure.telemetry.logs import LogBridge
+from perdure.telemetry.metrics import Metrics
+from perdure.telemetry.spans import Spans
+
+LAST_WORDS: Final = 5_000
+"""Milliseconds that each of traces, metrics and logs has at the end, to be sent."""
+
+_OTLP: Final = {
+    "http/protobuf": "opentelemetry.exporter.otlp.proto.http",
+    "grpc": "opentelemetry.exporter.otlp.proto.grpc",
+}
+_KINDS: Final = {
+    "traces": ("trace_exporter", "OTLPSpanExporter"),
+    "metrics": ("metric_exporter", "OTLPMetricExporter"),
+    "logs": ("_log_exporter", "OTLPLogExporter"),
+}
+_CONSOLE: Final = {
+    "traces": ("opentelemetry.sdk.trace.export", "ConsoleSpanExporter"),
+    "metrics": ("opentelemetry.sdk.metrics.export", "ConsoleMetricExporter"),
+    "logs": ("opentelemetry.sdk._logs.export", "ConsoleLogRecordExporter"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """What a process tells, and through what."""
+
+    spans: Spans
+    metrics: Metrics
+    providers: tuple[Any, Any, Any]
+
+    def close(self) -> None:
+        """Send what has not been sent yet, for a few seconds at most."""
+        for provider in self.providers:
+            flush = getattr(provider, "force_flush", None)
+            if flush is not None:
+                flush(LAST_WORDS)
+
+
+def set_up() -> Telemetry:
+    """Begin to send. Providers that the application has set up already are used as they are;
+    others are made, and set up for all else in the process that has something to tell.
+
+    Raises TelemetryError for an exporter or a protocol that there is none of, ImportError when a
+    package is missing.
+    """
+    # perdure's exporters are made before any is set up, so that a mistake leaves nothing behind.
+    exporters = {kind: _exporter(kind) for kind in _KINDS}
+    resource = _resource()
+    traces, meters, logs = _providers(exporters, resource)
+    own = version("perdure")
+    bridge = LogBridge(logs, own)
+    for name in ("perdure", "temporalio"):
+        logging.getLogger(name).addHandler(bridge)
+    return Telemetry(Spans(traces, own), Metrics(meters, own), (traces, meters, logs))
+
+
+def _providers(exporters: dict[str, Any], resource: Resource) -> tuple[Any, Any, Any]:
+    traces: Any = trace.get_tracer_provider()
+    if isinstance(traces, trace.ProxyTracerProvider):
+        traces = TracerProvider(resource=resource)
+        if exporters["traces"] is not None:
+            traces.add_span_processor(BatchSpanProcessor(exporters["traces"]))
+        trace.set_tracer_provider(traces)
+    meters: Any = metrics.get_meter_provider()
+    if type(meters).__name__ == "_ProxyMeterProvider":
+        found = exporters["metrics"]
+        readers = [] if found is None else [PeriodicExportingMetricReader(found)]
+        meters = MeterProvider(metric_readers=readers, resource=resource)
+        metrics.set_meter_provider(meters)
+    logs: Any = _logs.get_logger_provider()
+    if type(logs).__name__ == "ProxyLoggerProvider":
+        logs = LoggerProvider(resource=resource)
+        if exporters["logs"] is not None:
+            logs.add_log_record_processor(BatchLogRecordProcessor(exporters["logs"]))
+        _logs.set_logger_provider(logs)
+    return traces, meters, logs
+
+
+def _resource() -> Resource:
+    found = Resource.create()
+    if str(found.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        return found.merge(Resource({SERVICE_NAME: "perdure"}))
+    return found
+
+
+def _exporter(kind: str) -> Any:
+    name = os.environ.get(f"OTEL_{kind.upper()}_EXPORTER", "").strip() or "otlp"
+    if name == "none":
+        return None
+    if name == "console":
+        return _made(*_CONSOLE[kind])
+    if name != "otlp":
+        raise TelemetryError(
+            f"OTEL_{kind.upper()}_EXPORTER is {name!r}; perdure knows otlp, console and none"
+        )
+    protocol = (
+        os.environ.get(f"OTEL_EXPORTER_OTLP_{kind.upper()}_PROTOCOL")
+        or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+        or "http/protobuf"
+    ).strip()
+    if protocol not in _OTLP:
+        raise TelemetryError(
+            f"the OTLP protocol for {kind} is {protocol!r}; perdure knows {' and '.join(_OTLP)}"
+        )
+    module, class_name = _KINDS[kind]
+    return _made(f"{_OTLP[protocol]}.{module}", class_name)
+
+
+def _made(module: str, class_name: str) -> Any:
+    try:
+        return getattr(importlib.import_module(module), class_name)()
+    except ValueError as error:
+        raise TelemetryError(f"telemetry cannot be set up: {error}") from error
