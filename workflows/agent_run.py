@@ -189,7 +189,7 @@ class AgentRun:
             return False
         self._publish(self._script.turn_ended(run.turn))
         if self._turn_began:  # else by the run of the workflow before this one
-            observe(TurnEnded(run, workflow.time() - self._turn_began))
+            observe(TurnEnded(run, self._turn_began, workflow.time()))
         self._stop_if_cancelled()
         if faults:
             await self._ask_again(faults)

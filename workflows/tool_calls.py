@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from perdure import names
 from perdure.protocol import (
@@ -200,7 +201,7 @@ class ToolCalls:
         except ActivityError as error:
             cause = error.cause
             told = cause.message if isinstance(cause, ApplicationError) else INTERRUPTED
-            if not isinstance(cause, ApplicationError):  # of others the activity has told
+            if isinstance(cause, ActivityTimeout):  # of all else the activity tells by itself
                 observe(CallEnded(self._run, call.call, began, workflow.time(), "interrupted"))
             return _noted(call, _error(call, told))
         self._history.add_messages(reply.batches)

@@ -20,6 +20,7 @@ from perdure.errors import CommandError, ServerError, SessionNotFoundError
 from perdure.remote import RemoteSession
 from perdure.session import Session
 from perdure.session_id import workflow_id
+from perdure.telemetry import telemetry
 from perdure.tenant import given_tenant
 
 CONNECT_TIMEOUT = 10.0
@@ -62,6 +63,7 @@ async def sessions_of(place: Place) -> Sessions:
     TelemetryError.
     """
     store = opened(place.store)
+    telemetry(place.otel)  # before anything else: a package may be missing
     return Sessions(await connect(), store, task_queue=task_queue_of(place), otel=place.otel)
 
 

@@ -1,5 +1,8 @@
 """What a workflow tells a worker that observes it. It is told once, when it happens, and not when
 history is replayed; it is in no history.
+
+Times are the workflow's, in seconds since 1970: those at which its workflow task began, so that
+what happened in the task comes after.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ class CommandBegun:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """A run is over, as the outcome says. Times are seconds since 1970."""
+    """A run is over, as the outcome says."""
 
     run: ActiveRun
     outcome: Outcome
@@ -38,10 +41,11 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The model and its tools took so many seconds."""
+    """The model and its tools are done with a turn that began then."""
 
     run: ActiveRun
-    seconds: float
+    began: float
+    at: float
 
 
 @dataclass(frozen=True, slots=True)

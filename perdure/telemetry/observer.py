@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from contextlib import nullcontext
 from datetime import datetime
 
 from perdure.protocol import ActiveRun
@@ -62,8 +64,8 @@ class Observer:
         match event:
             case RunEnded():
                 self._run_ended(workflow_id, event)
-            case TurnEnded(run, seconds):
-                self._metrics.turn_ended(seconds, run.agent)
+            case TurnEnded(run, began, at):
+                self._metrics.turn_ended(_now(at) - began, run.agent)
             case CallEnded():
                 self._call_ended(workflow_id, event)
             case ApprovalEnded():
@@ -79,7 +81,7 @@ class Observer:
         status = "cancelled" if error == _CANCELLED else outcome.status
         session_id = session_named(workflow_id)
         if run.accepted_at:
-            self._metrics.run_ended(event.at - run.accepted_at, run.agent, status, error)
+            self._metrics.run_ended(_now(event.at) - run.accepted_at, run.agent, status, error)
         own = TraceContext.parse(run.trace)
         if own is not None:
             self._spans.tell(
@@ -91,23 +93,24 @@ class Observer:
                 | model_attributes(run.model)
                 | usage_attributes(run.usage),
                 began=run.accepted_at,
-                ended=event.at,
+                ended=_now(event.at),
                 parent=_caller(run, own),
                 links=[link for text in run.links if (link := TraceContext.parse(text))],
                 error=error,
             )
         token = subject.set((session_id, run.run_id))
         try:
-            told = f"{status}: {error}" if error else status
-            logger.info(
-                "run %s of session %s %s, turns: %d", run.run_id, session_id, told, run.turn
-            )
+            with nullcontext() if own is None else self._spans.within(own):
+                told = f"{status}: {error}" if error else status
+                logger.info(
+                    "run %s of session %s %s, turns: %d", run.run_id, session_id, told, run.turn
+                )
         finally:
             subject.reset(token)
 
     def _call_ended(self, workflow_id: str, event: CallEnded) -> None:
         run, call = event.run, event.call
-        self._metrics.tool_called(event.at - event.began, call.name, event.error)
+        self._metrics.tool_called(_now(event.at) - event.began, call.name, event.error)
         parent = TraceContext.parse(run.trace)
         if parent is None:
             return
@@ -119,7 +122,7 @@ class Observer:
             | {OPERATION: "execute_tool", TOOL: call.name, TOOL_CALL: call.id, TURN: run.turn}
             | {TOOL_TYPE: "function"},
             began=event.began,
-            ended=event.at,
+            ended=_now(event.at),
             parent=parent,
             error=event.error,
         )
@@ -135,7 +138,7 @@ class Observer:
             _about(workflow_id, run)
             | {TOOL: call.name, TOOL_CALL: call.id, TURN: run.turn, APPROVED: event.approved},
             began=datetime.fromisoformat(event.since).timestamp(),
-            ended=event.at,
+            ended=_now(event.at),
             parent=parent,
         )
 
@@ -149,6 +152,11 @@ def _about(workflow_id: str, run: ActiveRun) -> Attributes:
         WORKFLOW: workflow_id,
     }
     return {name: value for name, value in found.items() if value}
+
+
+def _now(at: float) -> float:
+    """The time now, of which the workflow knows only when its task began."""
+    return max(at, time.time())
 
 
 def _caller(run: ActiveRun, own: TraceContext) -> TraceContext | None:

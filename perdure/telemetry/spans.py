@@ -79,6 +79,13 @@ class Spans:
             note_error(span, error)
         span.end(end_time=max(_ns(began), _ns(ended)))
 
+    @staticmethod
+    @contextlib.contextmanager
+    def within(own: TraceContext) -> Iterator[None]:
+        """What the block tells is about this span, which may be over."""
+        with use_span(NonRecordingSpan(_span_context(own))):
+            yield
+
     def begin_trace(self, name: str, own: TraceContext) -> TraceContext:
         """The root that a trace will have, with the sampler's word on whether it is recorded."""
         span = self._start(name, own, {}, None, None, ())

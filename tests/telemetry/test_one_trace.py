@@ -50,12 +50,23 @@ async def told(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Told]:
             environment = _environment(server, folder) | collector.environment()
             first = _worker(folder, environment)
             client = subprocess.Popen(
-                [sys.executable, "-m", "tests.telemetry.traced_client", "traced", folder / "sessions"],
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.telemetry.traced_client",
+                    "traced",
+                    folder / "sessions",
+                ],
                 env=environment,
                 stdout=subprocess.PIPE,
                 text=True,
             )
-            while not (folder / "journal").exists():
+            # Whatever a worker has not sent yet dies with it.
+            while (
+                not (folder / "journal").exists()
+                or len(collector.spans) < 4
+                or "perdure.inbox.wait" not in collector.metrics
+            ):
                 await asyncio.sleep(0.05)
             first.kill()
             first.wait()
@@ -85,9 +96,76 @@ def _worker(folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes
     )
 
 
-def test_dump(told: Told) -> None:
-    for s in told.collector.spans:
-        print(s.name, s.trace_id[:6], s.id[:6], s.parent_id[:6], (s.ended-s.began)/1e9, s.attributes, s.is_error)
-    print(told.collector.metrics.keys())
-    for l in told.collector.lines: print(l)
-    assert 0
+def test_it_is_one_connected_trace(told: Told) -> None:
+    """Of a client, two workers, and a workflow that continued as new at each turn."""
+    by_id = {span.id: span for span in told.trace}
+    assert len(by_id) == len(told.trace)
+    [root] = [span for span in told.trace if not span.parent_id]
+    assert root.name == "send run"
+    assert told.one("invoke_agent clerk").parent_id == root.id
+    steps = [span for span in told.trace if span.parent_id not in ("", root.id)]
+    assert {span.parent_id for span in steps} == {told.one("invoke_agent clerk").id}
+    assert [span.name for span in steps if span.name != "append_entries"] == [
+        "start_run",
+        "chat claude-script",
+        "execute_tool look_up",
+        "chat claude-script",
+        "execute_tool charge",
+        "chat claude-script",
+    ]
+    assert {span.resource["service.name"] for span in told.trace} == {"perdure"}
+
+
+async def test_the_workflow_continued_as_new_in_the_run(told: Told) -> None:
+    runs = [run async for run in told.client.list_workflows('WorkflowId = "session:traced"')]
+    assert len(runs) >= 3
+
+
+def test_the_spans_say_what_happened_and_how_long_it_took(told: Told) -> None:
+    run, looked_up, charged = (
+        told.one(f"{name}")
+        for name in ("invoke_agent clerk", "execute_tool look_up", "execute_tool charge")
+    )
+    assert run.attributes["gen_ai.conversation.id"] == "traced"
+    assert run.attributes["perdure.run.id"] == told.run_id
+    assert run.attributes["gen_ai.usage.input_tokens"] == 360
+    assert run.attributes["gen_ai.usage.output_tokens"] == 21
+    # The first attempt died with its worker, which could not tell of it any more.
+    assert looked_up.attributes["perdure.attempt"] == 2
+    assert (charged.is_error, charged.attributes["error.type"]) == (True, "tool_error")
+    steps = [span for span in told.trace if span.parent_id == run.id]
+    assert run.began <= min(span.began for span in steps)
+    assert max(span.began for span in steps) <= run.ended
+
+
+def test_metrics_arrive(told: Told) -> None:
+    metrics = told.collector.metrics
+    assert {
+        "gen_ai.client.operation.duration",
+        "gen_ai.client.token.usage",
+        "gen_ai.execute_tool.duration",
+        "gen_ai.invoke_agent.duration",
+        "perdure.inbox.depth",
+        "perdure.inbox.wait",
+        "perdure.store.duration",
+        "perdure.tool.errors",
+        "perdure.turn.duration",
+    } <= metrics.keys()
+    assert {"temporal_worker_task_slots_available", "temporal_request_latency"} <= metrics.keys()
+    assert not any("traced" in map(str, about.values()) for about in metrics["perdure.inbox.depth"])
+
+
+def test_log_lines_arrive_with_the_session_and_the_run(told: Told) -> None:
+    about = {"gen_ai.conversation.id": "traced", "perdure.run.id": told.run_id}
+    trace_id = told.one("invoke_agent clerk").trace_id
+    lines = [line for line in told.collector.lines if about.items() <= line.attributes.items()]
+    assert {line.trace_id for line in lines} == {trace_id}
+    raised, ended = lines
+    assert raised.body.startswith("the tool charge raised")
+    assert raised.attributes["exception.type"] == "RuntimeError"
+    assert ended.body == f"run {told.run_id} of session traced done, turns: 3"
+
+
+def test_no_secret_of_a_prompt_an_answer_or_an_error_is_in_what_was_sent(told: Told) -> None:
+    assert b"look_up" in told.collector.everything
+    assert SECRET.encode() not in told.collector.everything
