@@ -26,7 +26,7 @@ from perdure.liveness import given_alive_file, telling_alive
 from perdure.plugin import PerdurePlugin
 from perdure.stores import DEFAULT_STORE, open_store
 from perdure.stores.contract import Store
-from perdure.telemetry import close_telemetry, telemetry
+from perdure.telemetry import telemetry
 from perdure.tenant import given_tenant, tenant_queue
 
 if TYPE_CHECKING:
@@ -121,8 +121,6 @@ async def serve(
     except RuntimeError as error:  # the SDK's: the server refused the worker
         reason = str(error).partition(": Status {")[0]
         raise ServerError(f"cannot serve namespace {client.namespace!r}: {reason}") from error
-    finally:
-        close_telemetry()
     return stopped_by
 
 

@@ -4,9 +4,12 @@ say otherwise.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import logging
 import os
+import threading
+import time
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Final
@@ -25,8 +28,8 @@ from perdure.telemetry.logs import LogBridge
 from perdure.telemetry.metrics import Metrics
 from perdure.telemetry.spans import Spans
 
-LAST_WORDS: Final = 5_000
-"""Milliseconds that each of traces, metrics and logs has at the end, to be sent."""
+LAST_WORDS: Final = 5.0
+"""Seconds that what has not been sent yet has for it, at the end of the process."""
 
 _OTLP: Final = {
     "http/protobuf": "opentelemetry.exporter.otlp.proto.http",
@@ -53,11 +56,19 @@ class Telemetry:
     providers: tuple[Any, Any, Any]
 
     def close(self) -> None:
-        """Send what has not been sent yet, for a few seconds at most."""
-        for provider in self.providers:
-            flush = getattr(provider, "force_flush", None)
-            if flush is not None:
-                flush(LAST_WORDS)
+        """Send what has not been sent yet. Takes five seconds at most: a collector that is not
+        there keeps no process from its end, however patient its exporter is.
+        """
+        flushing = [
+            threading.Thread(target=provider.force_flush, daemon=True)
+            for provider in self.providers
+            if hasattr(provider, "force_flush")
+        ]
+        for thread in flushing:
+            thread.start()
+        deadline = time.monotonic() + LAST_WORDS
+        for thread in flushing:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def set_up() -> Telemetry:
@@ -75,13 +86,15 @@ def set_up() -> Telemetry:
     bridge = LogBridge(logs, own)
     for name in ("perdure", "temporalio"):
         logging.getLogger(name).addHandler(bridge)
-    return Telemetry(Spans(traces, own), Metrics(meters, own), (traces, meters, logs))
+    telemetry = Telemetry(Spans(traces, own), Metrics(meters, own), (traces, meters, logs))
+    atexit.register(telemetry.close)
+    return telemetry
 
 
 def _providers(exporters: dict[str, Any], resource: Resource) -> tuple[Any, Any, Any]:
     traces: Any = trace.get_tracer_provider()
     if isinstance(traces, trace.ProxyTracerProvider):
-        traces = TracerProvider(resource=resource)
+        traces = TracerProvider(resource=resource, shutdown_on_exit=False)
         if exporters["traces"] is not None:
             traces.add_span_processor(BatchSpanProcessor(exporters["traces"]))
         trace.set_tracer_provider(traces)
@@ -89,11 +102,11 @@ def _providers(exporters: dict[str, Any], resource: Resource) -> tuple[Any, Any,
     if type(meters).__name__ == "_ProxyMeterProvider":
         found = exporters["metrics"]
         readers = [] if found is None else [PeriodicExportingMetricReader(found)]
-        meters = MeterProvider(metric_readers=readers, resource=resource)
+        meters = MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
         metrics.set_meter_provider(meters)
     logs: Any = _logs.get_logger_provider()
     if type(logs).__name__ == "ProxyLoggerProvider":
-        logs = LoggerProvider(resource=resource)
+        logs = LoggerProvider(resource=resource, shutdown_on_exit=False)
         if exporters["logs"] is not None:
             logs.add_log_record_processor(BatchLogRecordProcessor(exporters["logs"]))
         _logs.set_logger_provider(logs)

@@ -59,6 +59,10 @@ RUN: dict[str, Any] = {
     "is_cancelled": True,
     "restarts": 2,
     "tools": "fedcba9876543210",
+    "trace": f"00-{'a' * 32}-{'b' * 16}-01",
+    "caller": "c" * 16,
+    "accepted_at": 1_795_981_536.5,
+    "links": [f"00-{'d' * 32}-{'e' * 16}-01"],
     "joined": [
         Outcome(command_id="joined", verb="run", status="pending", digest="d" * 16, start_id="x")
     ],
@@ -86,6 +90,7 @@ STATE: dict[str, Any] = {
     "max_command_bytes": 2_000_000,
     "max_history_events_in_run": 0,
     "idle_timeout": 3600.0,
+    "forked_by": f"00-{'d' * 32}-{'e' * 16}-01",
     "agent": "agent",
     "opened": True,
     "created": True,

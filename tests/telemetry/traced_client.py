@@ -9,7 +9,6 @@ import sys
 
 from perdure import Sessions
 from perdure.stores import FileStore
-from perdure.telemetry import close_telemetry
 from tests.telemetry.shop import SECRET
 
 
@@ -25,4 +24,3 @@ async def main(session_id: str, folder: str) -> None:
 
 if __name__ == "__main__":
     asyncio.run(main(*sys.argv[1:]))
-    close_telemetry()
