@@ -6,6 +6,7 @@ from temporalio import activity
 
 from perdure.errors import ModelError, PerdureError
 from perdure.messages import Message, Role
+from perdure.models.observed import observed
 from perdure.models.protocol import LanguageModel, ModelRequest, OnDelta
 
 
@@ -13,6 +14,13 @@ async def ask(
     model: LanguageModel, request: ModelRequest, on_delta: OnDelta | None = None
 ) -> Message:
     """The model's answer. Raises ModelError, and nothing else of whatever the model may raise."""
+    with observed(model.name) as answered:
+        message = await _answer(model, request, on_delta)
+        answered(message)
+    return message
+
+
+async def _answer(model: LanguageModel, request: ModelRequest, on_delta: OnDelta | None) -> Message:
     try:
         answer: object = await model.respond(request, on_delta)
     except PerdureError:

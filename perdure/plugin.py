@@ -80,8 +80,8 @@ class PerdurePlugin(SimplePlugin):
             from perdure.telemetry.store import MeasuredStore
             from perdure.telemetry.worker import WorkerTelemetry
 
-            store = MeasuredStore(store, told.metrics)
-            interceptors.append(WorkerTelemetry(told, registry))
+            store = MeasuredStore(store, told)
+            interceptors.append(WorkerTelemetry(told))
         transcripts = Transcripts(store)
         self._heart = Heart()
         self._toolboxes = toolboxes = Toolboxes()

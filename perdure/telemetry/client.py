@@ -29,7 +29,7 @@ from perdure.telemetry.conventions import (
 )
 from perdure.telemetry.logs import session_named
 from perdure.telemetry.setup import Telemetry
-from perdure.telemetry.spans import Spans, context_of, note_error
+from perdure.telemetry.spans import Spans, context_of
 from perdure.trace_headers import trace_payload
 
 VERBS = frozenset(
@@ -101,11 +101,7 @@ class _Telling(OutboundInterceptor):
             if context is not None:
                 header = {names.TRACE_HEADER: trace_payload(str(context))}
                 input.headers = {**input.headers, **header}
-            try:
-                yield
-            except Exception as error:
-                note_error(span, type(error).__name__)
-                raise
+            yield
 
 
 def _command_id(args: Any) -> str:

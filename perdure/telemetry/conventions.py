@@ -8,6 +8,7 @@ import os
 from typing import Any, Final
 
 from perdure.codec import dumps_json
+from perdure.messages import ContentBlock, Message, TextBlock, ToolCallBlock
 from perdure.usage import Usage
 
 Attributes = dict[str, Any]
@@ -65,6 +66,9 @@ _PROVIDERS: Final = {
 }
 """What the conventions call a provider, where a model's spec calls it otherwise."""
 
+TOOL_ERROR: Final = "tool_error"
+"""A tool that gave an error as its result."""
+
 OTHER: Final = "_OTHER"
 """A provider that is not known, for example that of a model of the application's own."""
 
@@ -100,25 +104,33 @@ def captures_content() -> bool:
     return wanted.strip().lower() in ("true", "1", "span_only", "span_and_event")
 
 
-def output_messages(message: dict[str, Any]) -> str:
-    """A model's message as the conventions write it, as JSON."""
-    parts = [part for block in message.get("content", []) if (part := _part(block)) is not None]
-    answer = {"role": "assistant", "parts": parts, "finish_reason": finish_reason(message)}
-    return dumps_json([answer]).decode()
+def answer_attributes(message: Message) -> Attributes:
+    """What is told of a model's answer; what it says only to those who ask for it."""
+    found: Attributes = {FINISH_REASONS: [_finish_reason(message)]}
+    if message.model:
+        found[RESPONSE_MODEL] = str(message.model)
+    if message.usage is not None:
+        found |= usage_attributes(message.usage)
+    if captures_content():
+        parts = [part for block in message.content if (part := _part(block)) is not None]
+        answer = {"role": "assistant", "parts": parts, "finish_reason": _finish_reason(message)}
+        found[OUTPUT_MESSAGES] = dumps_json([answer]).decode()
+    return found
 
 
-def finish_reason(message: dict[str, Any]) -> str:
-    """Why the model stopped."""
-    reason = str(message.get("stop_reason") or "stop")
+def _finish_reason(message: Message) -> str:
+    reason = str(message.stop_reason or "stop")
     return {"tool_use": "tool_call"}.get(reason, reason)
 
 
-def _part(block: Any) -> dict[str, Any] | None:
-    if not isinstance(block, dict):
-        return None
-    if block.get("type") == "text":
-        return {"type": "text", "content": block.get("text", "")}
-    if block.get("type") == "tool_call":
-        names = ("id", "name", "arguments")
-        return {"type": "tool_call"} | {name: block.get(name) for name in names}
+def _part(block: ContentBlock) -> dict[str, Any] | None:
+    if isinstance(block, TextBlock):
+        return {"type": "text", "content": block.text}
+    if isinstance(block, ToolCallBlock):
+        return {
+            "type": "tool_call",
+            "id": block.id,
+            "name": block.name,
+            "arguments": block.arguments,
+        }
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
@@ -21,6 +22,7 @@ from opentelemetry.trace import (
     set_span_in_context,
     use_span,
 )
+from temporalio.exceptions import ApplicationError
 
 from perdure.telemetry.conventions import ERROR, Attributes
 from perdure.trace_context import TraceContext
@@ -49,7 +51,9 @@ class Spans:
         parent: TraceContext | None = None,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> Iterator[Span]:
-        """The span of what the block does. Without a parent it is part of whatever is under way."""
+        """The span of what the block does, and whether it fails. Without a parent it is part of
+        whatever is under way.
+        """
         span = self._tracer.start_span(
             name,
             context=None if parent is None else _context_of(parent),
@@ -59,7 +63,11 @@ class Spans:
         with use_span(
             span, end_on_exit=True, record_exception=False, set_status_on_exception=False
         ):
-            yield span
+            try:
+                yield span
+            except BaseException as error:
+                note_error(span, kind_of(error))
+                raise
 
     def tell(
         self,
@@ -118,6 +126,13 @@ def note_error(span: Span, kind: str) -> None:
     """What the span is about failed, with an error of this kind."""
     span.set_attribute(ERROR, kind)
     span.set_status(StatusCode.ERROR)
+
+
+def kind_of(error: BaseException) -> str:
+    """What kind of error it is, in a word."""
+    if isinstance(error, ApplicationError) and error.type:
+        return error.type
+    return "cancelled" if isinstance(error, asyncio.CancelledError) else type(error).__name__
 
 
 def context_of(span: Span) -> TraceContext | None:

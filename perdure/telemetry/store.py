@@ -1,4 +1,4 @@
-"""A store whose calls are measured."""
+"""A store whose calls are measured, and are spans of whatever they are part of."""
 
 from __future__ import annotations
 
@@ -6,41 +6,50 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from opentelemetry.trace import get_current_span
+
 from perdure.entries import Entry
 from perdure.stores.contract import Store
-from perdure.telemetry.metrics import Metrics
+from perdure.telemetry.conventions import CONVERSATION, ENTRIES, Attributes
+from perdure.telemetry.setup import Telemetry
 
 
 class MeasuredStore:
     """The store, and how long it takes."""
 
-    def __init__(self, store: Store, metrics: Metrics) -> None:
+    def __init__(self, store: Store, telemetry: Telemetry) -> None:
         self._store = store
-        self._metrics = metrics
+        self._spans = telemetry.spans
+        self._metrics = telemetry.metrics
 
     def __repr__(self) -> str:
         return repr(self._store)
 
     async def create_session(self, session_id: str, parent_id: str = "") -> None:
         """See `Store`."""
-        with self._measured("create"):
+        with self._measured("create_session", {CONVERSATION: session_id}):
             await self._store.create_session(session_id, parent_id)
 
     async def load_entries(self, session_id: str) -> list[Entry]:
         """See `Store`."""
-        with self._measured("load"):
+        with self._measured("load_entries", {CONVERSATION: session_id}):
             return await self._store.load_entries(session_id)
 
     async def append_entries(self, session_id: str, entries: Sequence[Entry]) -> None:
         """See `Store`."""
-        with self._measured("append"):
+        about = {CONVERSATION: session_id, ENTRIES: len(entries)}
+        with self._measured("append_entries", about):
             await self._store.append_entries(session_id, entries)
 
     @contextmanager
-    def _measured(self, operation: str) -> Iterator[None]:
+    def _measured(self, operation: str, about: Attributes) -> Iterator[None]:
         began, error = time.monotonic(), ""
         try:
-            yield
+            if get_current_span().get_span_context().is_valid:
+                with self._spans.span(operation, about):
+                    yield
+            else:  # nobody traces what it is part of
+                yield
         except BaseException as failure:
             error = type(failure).__name__
             raise

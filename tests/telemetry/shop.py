@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 from perdure import Agent, tool
 from perdure.messages import Message
@@ -21,7 +22,7 @@ SECRET = "sk-never-to-be-seen"
 class Priced:
     """The script, as a provider would tell of it: with its name, and with tokens."""
 
-    def __init__(self, name: str, *items: object) -> None:
+    def __init__(self, name: str, *items: Any) -> None:
         self.name = name
         self._script = ScriptedModel(*items)
 

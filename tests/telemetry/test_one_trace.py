@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +62,7 @@ async def told(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Told]:
                 text=True,
             )
             # Whatever a worker has not sent yet dies with it.
-            while (
+            while (  # noqa: ASYNC110 - other processes make it so
                 not (folder / "journal").exists()
                 or len(collector.spans) < 4
                 or "perdure.inbox.wait" not in collector.metrics
@@ -98,14 +98,15 @@ def _worker(folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes
 
 def test_it_is_one_connected_trace(told: Told) -> None:
     """Of a client, two workers, and a workflow that continued as new at each turn."""
-    by_id = {span.id: span for span in told.trace}
-    assert len(by_id) == len(told.trace)
+    ids = {span.id for span in told.trace}
+    assert len(ids) == len(told.trace)
+    assert {span.parent_id for span in told.trace} <= ids | {""}
     [root] = [span for span in told.trace if not span.parent_id]
     assert root.name == "send run"
-    assert told.one("invoke_agent clerk").parent_id == root.id
-    steps = [span for span in told.trace if span.parent_id not in ("", root.id)]
-    assert {span.parent_id for span in steps} == {told.one("invoke_agent clerk").id}
-    assert [span.name for span in steps if span.name != "append_entries"] == [
+    run = told.one("invoke_agent clerk")
+    assert run.parent_id == root.id
+    steps = [span.name for span in told.trace if span.parent_id == run.id]
+    assert [name for name in steps if not name.endswith("_entries")] == [
         "start_run",
         "chat claude-script",
         "execute_tool look_up",
