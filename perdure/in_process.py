@@ -25,11 +25,13 @@ async def local(
     publisher: Publisher | None = None,
     database: Path | None = None,
     ui_port: int | None = None,
+    otel: bool | None = None,
 ) -> AsyncIterator[Sessions]:
     """The same `Sessions` over a Temporal server and a worker that end with the block.
 
     Without a store, sessions live in memory. With a `database` file the server remembers its
-    workflows, and with a `ui_port` it serves the Temporal UI. Raises ServerMissingError when the
+    workflows, and with a `ui_port` it serves the Temporal UI. With `otel`, or PERDURE_OTEL, all of
+    it is told to OpenTelemetry. Raises ServerMissingError when the
     server is not installed (extra `local`).
     """
     if store is None:
@@ -38,6 +40,6 @@ async def local(
         store = open_store(store)
     async with (
         dev_server(database=database, ui_port=ui_port) as server,
-        build_worker(server.client, agents=agents, store=store, publisher=publisher),
+        build_worker(server.client, agents=agents, store=store, publisher=publisher, otel=otel),
     ):
-        yield Sessions(server.client, store)
+        yield Sessions(server.client, store, otel=otel)

@@ -45,6 +45,16 @@ APPROVED: Final = "perdure.approved"
 STORE_OPERATION: Final = "perdure.store.operation"
 WORKFLOW: Final = "temporal.workflow.id"
 
+MODEL_SECONDS: Final = "gen_ai.client.operation.duration"
+TOKENS: Final = "gen_ai.client.token.usage"
+RUN_SECONDS: Final = "gen_ai.invoke_agent.duration"
+TOOL_SECONDS: Final = "gen_ai.execute_tool.duration"
+TOOL_ERRORS: Final = "perdure.tool.errors"
+TURN_SECONDS: Final = "perdure.turn.duration"
+STORE_SECONDS: Final = "perdure.store.duration"
+INBOX_DEPTH: Final = "perdure.inbox.depth"
+INBOX_SECONDS: Final = "perdure.inbox.wait"
+
 TOKEN_BUCKETS: Final = [4.0**power for power in range(14)]
 DURATION_BUCKETS: Final = [0.01 * 2**power for power in range(14)]
 LONG_BUCKETS: Final = [0.1 * 2**power for power in range(16)]

@@ -10,14 +10,23 @@ from perdure.telemetry.conventions import (
     COUNT_BUCKETS,
     DURATION_BUCKETS,
     ERROR,
+    INBOX_DEPTH,
+    INBOX_SECONDS,
     LONG_BUCKETS,
+    MODEL_SECONDS,
     OPERATION,
+    RUN_SECONDS,
     RUN_STATUS,
     STORE_BUCKETS,
     STORE_OPERATION,
+    STORE_SECONDS,
     TOKEN_BUCKETS,
     TOKEN_TYPE,
+    TOKENS,
     TOOL,
+    TOOL_ERRORS,
+    TOOL_SECONDS,
+    TURN_SECONDS,
     Attributes,
     input_tokens,
 )
@@ -38,36 +47,34 @@ class Metrics:
         def seconds(name: str, told: str, buckets: list[float]) -> Histogram:
             return histogram(name, "s", told, buckets)
 
-        self._operation = seconds(
-            "gen_ai.client.operation.duration", "GenAI operation duration.", DURATION_BUCKETS
-        )
+        self._operation = seconds(MODEL_SECONDS, "GenAI operation duration.", DURATION_BUCKETS)
         self._tokens = histogram(
-            "gen_ai.client.token.usage",
+            TOKENS,
             "{token}",
             "Number of input and output tokens used.",
             TOKEN_BUCKETS,
         )
         self._agent = seconds(
-            "gen_ai.invoke_agent.duration",
+            RUN_SECONDS,
             "Runs of agents, from accepted to over.",
             LONG_BUCKETS,
         )
-        self._tool = seconds("gen_ai.execute_tool.duration", "Tool calls.", DURATION_BUCKETS)
+        self._tool = seconds(TOOL_SECONDS, "Tool calls.", DURATION_BUCKETS)
         self._tool_errors = meter.create_counter(
-            "perdure.tool.errors", "{call}", "Tool calls that gave an error."
+            TOOL_ERRORS, "{call}", "Tool calls that gave an error."
         )
         self._turn = seconds(
-            "perdure.turn.duration", "Turns: a call of the model, and its tools.", LONG_BUCKETS
+            TURN_SECONDS, "Turns: a call of the model, and its tools.", LONG_BUCKETS
         )
-        self._store = seconds("perdure.store.duration", "Calls of the store.", STORE_BUCKETS)
+        self._store = seconds(STORE_SECONDS, "Calls of the store.", STORE_BUCKETS)
         self._waiting = histogram(
-            "perdure.inbox.depth",
+            INBOX_DEPTH,
             "{command}",
             "Commands that wait in a session when one more came.",
             COUNT_BUCKETS,
         )
         self._waited = seconds(
-            "perdure.inbox.wait",
+            INBOX_SECONDS,
             "From when a traced command was accepted until its turn came.",
             LONG_BUCKETS,
         )

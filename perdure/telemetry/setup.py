@@ -31,6 +31,9 @@ from perdure.telemetry.spans import Spans
 LAST_WORDS: Final = 5.0
 """Seconds that what has not been sent yet has for it, at the end of the process."""
 
+_NOT_SET_UP: Final = ("ProxyTracerProvider", "_ProxyMeterProvider", "ProxyLoggerProvider")
+"""What the API has for a provider where there is none; it has no public name for two of them."""
+
 _OTLP: Final = {
     "http/protobuf": "opentelemetry.exporter.otlp.proto.http",
     "grpc": "opentelemetry.exporter.otlp.proto.grpc",
@@ -78,10 +81,7 @@ def set_up() -> Telemetry:
     Raises TelemetryError for an exporter or a protocol that there is none of, ImportError when a
     package is missing.
     """
-    # perdure's exporters are made before any is set up, so that a mistake leaves nothing behind.
-    exporters = {kind: _exporter(kind) for kind in _KINDS}
-    resource = _resource()
-    traces, meters, logs = _providers(exporters, resource)
+    traces, meters, logs = _providers()
     own = version("perdure")
     bridge = LogBridge(logs, own)
     for name in ("perdure", "temporalio"):
@@ -91,24 +91,31 @@ def set_up() -> Telemetry:
     return telemetry
 
 
-def _providers(exporters: dict[str, Any], resource: Resource) -> tuple[Any, Any, Any]:
+def _providers() -> tuple[Any, Any, Any]:
     traces: Any = trace.get_tracer_provider()
-    if isinstance(traces, trace.ProxyTracerProvider):
-        traces = TracerProvider(resource=resource, shutdown_on_exit=False)
-        if exporters["traces"] is not None:
-            traces.add_span_processor(BatchSpanProcessor(exporters["traces"]))
-        trace.set_tracer_provider(traces)
     meters: Any = metrics.get_meter_provider()
-    if type(meters).__name__ == "_ProxyMeterProvider":
-        found = exporters["metrics"]
-        readers = [] if found is None else [PeriodicExportingMetricReader(found)]
+    logs: Any = _logs.get_logger_provider()
+    # All exporters before any provider is set up, so that a mistake leaves nothing behind.
+    missing = {
+        kind: _exporter(kind)
+        for kind, provider in (("traces", traces), ("metrics", meters), ("logs", logs))
+        if type(provider).__name__ in _NOT_SET_UP
+    }
+    resource = _resource()
+    if "traces" in missing:
+        traces = TracerProvider(resource=resource, shutdown_on_exit=False)
+        if (spans_to := missing["traces"]) is not None:
+            traces.add_span_processor(BatchSpanProcessor(spans_to))
+        trace.set_tracer_provider(traces)
+    if "metrics" in missing:
+        points_to = missing["metrics"]
+        readers = [] if points_to is None else [PeriodicExportingMetricReader(points_to)]
         meters = MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
         metrics.set_meter_provider(meters)
-    logs: Any = _logs.get_logger_provider()
-    if type(logs).__name__ == "ProxyLoggerProvider":
+    if "logs" in missing:
         logs = LoggerProvider(resource=resource, shutdown_on_exit=False)
-        if exporters["logs"] is not None:
-            logs.add_log_record_processor(BatchLogRecordProcessor(exporters["logs"]))
+        if (lines_to := missing["logs"]) is not None:
+            logs.add_log_record_processor(BatchLogRecordProcessor(lines_to))
         _logs.set_logger_provider(logs)
     return traces, meters, logs
 

@@ -60,6 +60,10 @@ support = Agent(
 """Python that runs before a page's own."""
 
 NOT_RUN: Final[dict[tuple[str, str], str]] = {
+    (
+        "docs/opentelemetry.md",
+        'async with Sessions.connect(store="files:./sessions", otel=True) as sessions:',
+    ): "it needs a collector",
     ("CONTRIBUTING.md", 'if workflow.patched("one-append-per-turn"):'): "a piece of a workflow",
 }
 """Blocks that are not run, by page and first line, each with the reason that the page gives."""

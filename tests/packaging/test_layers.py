@@ -30,6 +30,8 @@ TEMPORAL_SIDE = (
     "perdure.run_events",
     "perdure.session",
     "perdure.stamps",
+    "perdure.telemetry",
+    "perdure.trace_headers",
     "perdure.wire",
     "perdure.worker",
     "perdure.workflows",

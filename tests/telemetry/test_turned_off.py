@@ -13,11 +13,11 @@ from temporalio.client import Client
 
 from perdure.errors import TelemetryError
 from perdure.models.scripted import call
-from perdure.telemetry import VARIABLE, telemetry
+from perdure.telemetry import VARIABLE, conventions, telemetry
 from tests.engine.agents import add, scripted
 from tests.engine.conftest import Serving
 from tests.engine.histories import histories
-from tests.packaging.source import within
+from tests.packaging.source import ROOT, within
 from tests.telemetry.collector import collecting
 from tests.telemetry.conftest import Kept
 
@@ -35,6 +35,15 @@ async def main():
 asyncio.run(main())
 json.dump(sorted(sys.modules), sys.stdout)
 """
+
+
+def test_the_page_has_every_name_that_is_told() -> None:
+    page = (ROOT / "docs/opentelemetry.md").read_text()
+    told = {name: value for name, value in vars(conventions).items() if name.isupper()}
+    values = [value for value in told.values() if isinstance(value, str)]
+    names = [value for value in values if value.startswith(("gen_ai.", "perdure.", "temporal."))]
+    assert len(names) > 30
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 def environment(**own: str) -> dict[str, str]:
