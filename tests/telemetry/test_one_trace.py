@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from temporalio.client import Client
 
 from perdure.dev_server import DevServer, dev_server
 from tests.cli.test_command_line import PERDURE
+from tests.engine.histories import until
 from tests.telemetry.collector import Collector, Span, collecting
 from tests.telemetry.shop import SECRET
 
@@ -46,37 +48,47 @@ async def told(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Told]:
     folder = tmp_path_factory.mktemp("traced")
     (folder / "hold").touch()
     async with dev_server() as server:
-        with collecting() as collector:
+        with collecting() as collector, ExitStack() as started:
             environment = _environment(server, folder) | collector.environment()
-            first = _worker(folder, environment)
-            client = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "tests.telemetry.traced_client",
-                    "traced",
-                    folder / "sessions",
-                ],
-                env=environment,
-                stdout=subprocess.PIPE,
-                text=True,
+            store = folder / "sessions"
+            worker = [PERDURE, "worker", "tests.telemetry.shop:clerk", "--otel"]
+            worker += ["--store", f"files:{store}"]
+            first = _started(started, worker, environment)
+            client = _started(
+                started,
+                [sys.executable, "-m", "tests.telemetry.traced_client", "traced", str(store)],
+                environment,
             )
             # Whatever a worker has not sent yet dies with it.
-            while (  # noqa: ASYNC110 - other processes make it so
-                not (folder / "journal").exists()
-                or len(collector.spans) < 4
-                or "perdure.inbox.wait" not in collector.metrics
-            ):
-                await asyncio.sleep(0.05)
+            await until(lambda: _first_has_told(collector, folder))
             first.kill()
-            first.wait()
             (folder / "hold").unlink()
-            second = _worker(folder, environment)
+            second = _started(started, worker, environment)
             printed, _ = await asyncio.to_thread(client.communicate, timeout=60)
             assert client.returncode == 0
             second.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(second.wait, 30) == 0
             yield Told(collector, printed.strip(), server.client)
+
+
+def _started(
+    stack: ExitStack, command: list[str], environment: dict[str, str]
+) -> subprocess.Popen[str]:
+    """A process that does not outlive the tests, whatever happens in them."""
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    stack.enter_context(process)
+    stack.callback(process.kill)
+    return process
+
+
+async def _first_has_told(collector: Collector, folder: Path) -> bool:
+    names = [span.name for span in collector.spans]
+    return (
+        (folder / "journal").exists()
+        and {"send run", "start_run", "chat claude-script"} <= set(names)
+        and names.count("append_entries") == 2
+        and "perdure.inbox.wait" in collector.metrics
+    )
 
 
 def _environment(server: DevServer, folder: Path) -> dict[str, str]:
@@ -86,14 +98,6 @@ def _environment(server: DevServer, folder: Path) -> dict[str, str]:
         "PERDURE_OTEL": "1",
         "PERDURE_TEST_FOLDER": str(folder),
     }
-
-
-def _worker(folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    store = f"files:{folder / 'sessions'}"
-    return subprocess.Popen(
-        [PERDURE, "worker", "tests.telemetry.shop:clerk", "--store", store, "--otel"],
-        env=environment,
-    )
 
 
 def test_it_is_one_connected_trace(told: Told) -> None:
