@@ -51,7 +51,7 @@ async def told(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Told]:
         with collecting() as collector, ExitStack() as started:
             environment = _environment(server, folder) | collector.environment()
             store = folder / "sessions"
-            worker = [PERDURE, "worker", "tests.telemetry.shop:clerk", "--otel"]
+            worker = [str(PERDURE), "worker", "tests.telemetry.shop:clerk", "--otel"]
             worker += ["--store", f"files:{store}"]
             first = _started(started, worker, environment)
             client = _started(
