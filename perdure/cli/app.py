@@ -63,15 +63,7 @@ def worker(
             show_default=False,
         ),
     ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STORE",
-            help="Where sessions are kept, for example files:./sessions. Otherwise PERDURE_STORE; "
-            "files:./sessions when that is not set either.",
-            show_default=False,
-        ),
-    ] = None,
+    store: options.Store = None,
     task_queue: Annotated[
         str | None,
         typer.Option(
@@ -89,15 +81,7 @@ def worker(
             show_default=False,
         ),
     ] = None,
-    payloads: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PLACE",
-            help="Where large payloads are kept, for example files:./payloads. Otherwise "
-            "PERDURE_PAYLOADS; in Temporal, where they have to be small, when that is not set.",
-            show_default=False,
-        ),
-    ] = None,
+    payloads: options.Payloads = None,
     deployment: Annotated[
         str | None,
         typer.Option(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure.cli.connection import Place, running, sessions_of
+from perdure.cli.connection import running, sessions_of
+from perdure.cli.place import Place
 from perdure.cli.screen import one_line, out
 
 

@@ -8,13 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from perdure.cli import options
+from perdure.cli.place import Place
 
 commands = typer.Typer()
 
 
 @commands.command()
+@options.on_session
 def approve(
-    session_id: options.SessionId,
+    place: Place,
     tool_call_id: Annotated[
         str,
         typer.Argument(
@@ -37,9 +39,6 @@ def approve(
             show_default=False,
         ),
     ] = None,
-    store: options.Store = None,
-    task_queue: options.TaskQueue = None,
-    instance: options.Instance = "",
     as_json: options.Json = False,
 ) -> None:
     """Answer a tool call that waits for a person.
@@ -52,9 +51,7 @@ def approve(
     import asyncio
 
     from perdure.cli.approval import send_approval
-    from perdure.cli.connection import Place
 
-    place = Place(session_id, instance, store, task_queue)
     asyncio.run(
         send_approval(
             place,

@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure import names
 from perdure.cli.failures import INTERRUPTED
+from perdure.cli.place import Place
 from perdure.cli.screen import err
 from perdure.cli.stored import opened, record_of
 from perdure.client import Sessions, connect_client
 from perdure.errors import CommandError, ServerError, SessionNotFoundError
 from perdure.remote import RemoteSession
 from perdure.session import Session
-from perdure.session_id import workflow_id
 from perdure.telemetry import telemetry
-from perdure.tenant import given_tenant
+from perdure.tenant import tenant_queue
 
 CONNECT_TIMEOUT = 10.0
 """Seconds that a command waits for a server to answer."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The session that a command line means, and where it is."""
-
-    session_id: str
-    instance: str = ""
-    store: str | None = None
-    task_queue: str | None = None
-    otel: bool | None = None
-
-    @property
-    def workflow_id(self) -> str:
-        """The ID of its workflow. Raises InvalidSessionIdError, TenantError."""
-        return workflow_id(self.session_id, self.instance, tenant=given_tenant(None))
 
 
 async def connect() -> Client:
@@ -62,14 +43,15 @@ async def sessions_of(place: Place) -> Sessions:
     """The sessions of that store on that task queue. Raises StoreError, ServerError and
     TelemetryError.
     """
-    store = opened(place.store)
+    store = opened(place.where)
     telemetry(place.otel)  # before anything else: a package may be missing
-    return Sessions(await connect(), store, task_queue=task_queue_of(place), otel=place.otel)
-
-
-def task_queue_of(place: Place) -> str:
-    """The task queue that the command line names, or the environment."""
-    return place.task_queue or os.environ.get("PERDURE_TASK_QUEUE") or names.TASK_QUEUE
+    return Sessions(
+        await connect(),
+        store,
+        task_queue=place.task_queue_name,
+        tenant=place.where.tenant_name,
+        otel=place.otel,
+    )
 
 
 async def existing(sessions: Sessions, place: Place) -> Session:
@@ -119,7 +101,11 @@ async def check_store(sessions: Sessions, place: Place) -> None:
 
 def remote_of(client: Client, place: Place) -> RemoteSession:
     """The session's workflow, without opening it."""
-    return RemoteSession(client, place.workflow_id, task_queue_of(place))
+    return RemoteSession(
+        client,
+        place.workflow_id,
+        tenant_queue(place.task_queue_name, place.where.tenant_name),
+    )
 
 
 def finish(work: Coroutine[Any, Any, T], *, when_interrupted: str) -> T:

@@ -15,6 +15,7 @@ from perdure.cli.entry_lines import (
     role_of,
     tokens_of,
 )
+from perdure.cli.place import Where
 from perdure.cli.screen import err, one_line, out
 from perdure.cli.stored import load
 from perdure.cli.tree import chosen_leaf
@@ -30,7 +31,7 @@ Exporter = Callable[[SessionRecord, Transcript, str], Iterable[bytes]]
 def export_session(
     session_id: str,
     *,
-    store: str | None,
+    where: Where,
     format: str,
     leaf: str | None,
     output: Path | None,
@@ -41,7 +42,7 @@ def export_session(
     Raises SessionNotFoundError, DamagedLogError, EntryNotFoundError for the leaf; StoreError when
     the file cannot be written, and then it is as it was.
     """
-    record, transcript = load(store, session_id)
+    record, transcript = load(where, session_id)
     leaf_id = chosen_leaf(transcript, leaf)
     pieces = EXPORTERS[format](record, transcript, leaf_id)
     if output is None:

@@ -10,6 +10,7 @@ from perdure.cli.claude_code_log import is_claude_code, read_claude_code
 from perdure.cli.entry_lines import plural
 from perdure.cli.foreign_logs import ForeignLogError, Imported, Json
 from perdure.cli.pi_log import is_pi, read_pi
+from perdure.cli.place import Where
 from perdure.cli.screen import one_line, out
 from perdure.cli.stored import opened
 from perdure.codec import entry_from_json, loads_json
@@ -18,7 +19,7 @@ from perdure.session_id import check_session_id
 from perdure.transcript import Transcript
 
 
-def import_log(path: Path, *, session_id: str | None, store: str | None, as_json: bool) -> None:
+def import_log(path: Path, *, session_id: str | None, where: Where, as_json: bool) -> None:
     """Make a session of a log. Without an ID it gets the one that the log has.
 
     Raises SessionExistsError when the ID is taken, ForeignLogError for what is no log, StoreError;
@@ -26,7 +27,7 @@ def import_log(path: Path, *, session_id: str | None, store: str | None, as_json
     """
     imported = read_log(path)
     chosen = check_session_id(session_id or imported.session_id or path.stem)
-    asyncio.run(_store(imported, chosen, store))
+    asyncio.run(_store(imported, chosen, where))
     transcript = Transcript(imported.entries)
     left_out = dict(sorted(imported.left_out.items()))
     screen = out()
@@ -49,8 +50,8 @@ def import_log(path: Path, *, session_id: str | None, store: str | None, as_json
         screen.line(screen.styled(screen.fit(f"left out: {told}"), "dim"))
 
 
-async def _store(imported: Imported, session_id: str, store_given: str | None) -> None:
-    store = opened(store_given)
+async def _store(imported: Imported, session_id: str, where: Where) -> None:
+    store = opened(where)
     await store.create_session(session_id)
     await store.append_entries(session_id, imported.entries)
 

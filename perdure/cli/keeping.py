@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from perdure.cli import options
+from perdure.cli.place import Where
 
 commands = typer.Typer()
 
@@ -22,7 +23,9 @@ class Format(StrEnum):
 
 
 @commands.command()
+@options.in_store
 def verify(
+    where: Where,
     session_ids: options.SessionIds = None,
     everything: Annotated[bool, typer.Option("--all", help="All sessions of the store.")] = False,
     repair_tail: Annotated[
@@ -32,7 +35,6 @@ def verify(
             help="Move a torn last line to a file beside the log, as the next append would.",
         ),
     ] = False,
-    store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
     """Check stored sessions, and say what a reader does about whatever is wrong.
@@ -51,12 +53,14 @@ def verify(
     if bool(session_ids) == everything:
         raise typer.BadParameter("name the sessions, or ask for --all")
     raise typer.Exit(
-        verify_sessions(session_ids or [], store=store, repair_tail=repair_tail, as_json=as_json)
+        verify_sessions(session_ids or [], where=where, repair_tail=repair_tail, as_json=as_json)
     )
 
 
 @commands.command()
+@options.in_store
 def export(
+    where: Where,
     session_id: options.SessionId,
     format: Annotated[
         Format,
@@ -77,17 +81,7 @@ def export(
             show_default=False,
         ),
     ] = None,
-    leaf: Annotated[
-        str | None,
-        typer.Option(
-            "--leaf",
-            metavar="ENTRY",
-            help="The entry that the path ends with, or the beginning of its ID. Otherwise the "
-            "last one appended.",
-            show_default=False,
-        ),
-    ] = None,
-    store: options.Store = None,
+    leaf: options.Leaf = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="With --output: print what was written as JSON.")
     ] = False,
@@ -106,12 +100,14 @@ def export(
     if as_json and output is None:
         raise typer.BadParameter("--json tells of the file that --output names")
     export_session(
-        session_id, store=store, format=format.value, leaf=leaf, output=output, as_json=as_json
+        session_id, where=where, format=format.value, leaf=leaf, output=output, as_json=as_json
     )
 
 
 @commands.command("import")
+@options.in_store
 def import_(
+    where: Where,
     file: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="The log: a file of JSON lines.", show_default=False),
@@ -125,7 +121,6 @@ def import_(
             show_default=False,
         ),
     ] = None,
-    store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a session of a log of Claude Code, of pi, or of an export.
@@ -138,4 +133,4 @@ def import_(
     """
     from perdure.cli.importing import import_log
 
-    import_log(file, session_id=session_id, store=store, as_json=as_json)
+    import_log(file, session_id=session_id, where=where, as_json=as_json)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from perdure.cli.place import Where
 from perdure.cli.screen import STATE_COLOURS, Screen, cut, err, one_line, out, width_of
 from perdure.cli.stored import list_sessions, opened
 from perdure.errors import PerdureError, ServerError
@@ -63,9 +64,9 @@ class Listed:
         }
 
 
-def show_sessions(store: str | None, filters: Filters, *, as_json: bool) -> None:
+def show_sessions(where: Where, filters: Filters, *, as_json: bool) -> None:
     """Print the sessions. Raises ServerError, unless only stored ones are asked for; StoreError."""
-    found, more = asyncio.run(_find(store, filters))
+    found, more = asyncio.run(_find(where, filters))
     screen = out()
     if as_json:
         for listed in found:
@@ -79,19 +80,19 @@ def show_sessions(store: str | None, filters: Filters, *, as_json: bool) -> None
         )
 
 
-async def _find(store_given: str | None, filters: Filters) -> tuple[list[Listed], bool]:
+async def _find(where: Where, filters: Filters) -> tuple[list[Listed], bool]:
     live: list[Listed] = []
     if not filters.only_stored:
         from perdure.cli.live_sessions import live_sessions
 
         try:
-            live = await live_sessions(filters)
+            live = await live_sessions(where, filters)
         except ServerError as error:
             raise ServerError(f"{error}. `perdure ls --stored` needs none") from None
     found = [listed for listed in live if _passes(listed, filters)]
     if not filters.only_live and len(found) <= filters.limit:
         running = {listed.session_id for listed in live}
-        stored = await _stored(opened(store_given), filters)
+        stored = await _stored(opened(where), filters)
         found += [
             listed
             for session_id in stored

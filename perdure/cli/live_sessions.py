@@ -11,10 +11,10 @@ from temporalio.service import RPCError
 from perdure import names
 from perdure.cli.connection import connect
 from perdure.cli.listing import Filters, Listed
+from perdure.cli.place import Where
 from perdure.errors import InvalidSessionIdError, PerdureError, ServerError
 from perdure.remote import RemoteSession
 from perdure.session_id import WORKFLOW_ID_PREFIX, session_id_of
-from perdure.tenant import given_tenant
 
 ANSWER_TIMEOUT = 5.0
 """Seconds that a worker may take to tell how a session stands."""
@@ -22,14 +22,15 @@ ANSWER_TIMEOUT = 5.0
 _AT_ONCE = 16
 
 
-async def live_sessions(filters: Filters) -> list[Listed]:
+async def live_sessions(where: Where, filters: Filters) -> list[Listed]:
     """The sessions with a workflow that runs, in the order of their IDs. Raises ServerError."""
     client = await connect()
+    tenant = where.tenant_name
     found: list[Listed] = []
     query = f"WorkflowType = '{names.SESSION_WORKFLOW}' AND ExecutionStatus = 'Running'"
     try:
         async for execution in client.list_workflows(query):
-            listed = _listed(execution)
+            listed = _listed(execution, tenant)
             if listed is not None and listed.session_id.startswith(filters.prefix):
                 found.append(listed)
     except RPCError as error:
@@ -43,9 +44,9 @@ async def live_sessions(filters: Filters) -> list[Listed]:
     return [*told, *found[len(asked) :]]
 
 
-def _listed(execution: WorkflowExecution) -> Listed | None:
+def _listed(execution: WorkflowExecution, tenant: str) -> Listed | None:
     try:
-        session_id = session_id_of(execution.id, tenant=given_tenant(None))
+        session_id = session_id_of(execution.id, tenant=tenant)
     except InvalidSessionIdError:
         return None
     _, _, instance = execution.id.removeprefix(WORKFLOW_ID_PREFIX).partition("@")

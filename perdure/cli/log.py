@@ -16,6 +16,7 @@ from perdure.cli.entry_lines import (
     role_of,
     tokens_of,
 )
+from perdure.cli.place import Where
 from perdure.cli.screen import Screen, one_line, out, safe, width_of
 from perdure.cli.stored import opened
 from perdure.cli.tree import chosen_leaf
@@ -44,13 +45,13 @@ class Choice:
     as_json: bool = False
 
 
-def show_log(session_id: str, *, store: str | None, choice: Choice) -> None:
+def show_log(session_id: str, *, where: Where, choice: Choice) -> None:
     """Print the entries of a stored session. Raises as `show_tree` does."""
-    asyncio.run(_show(session_id, store, choice))
+    asyncio.run(_show(session_id, where, choice))
 
 
-async def _show(session_id: str, store_given: str | None, choice: Choice) -> None:
-    store = opened(store_given)
+async def _show(session_id: str, where: Where, choice: Choice) -> None:
+    store = opened(where)
     transcript = Transcript(await store.load_entries(session_id))
     shown: Sequence[Entry] = (
         transcript.entries

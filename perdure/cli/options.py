@@ -1,13 +1,25 @@
-"""Arguments and options that several commands have, and what a shell completes them with."""
+"""Arguments and options that several commands have, and what a shell completes them with.
+
+Each is said once. `on_session` and `in_store` give a command those that say which session is meant,
+and in which store.
+"""
 
 from __future__ import annotations
 
-import os
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
-STORE_VARIABLE = "PERDURE_STORE"
+from perdure.cli.place import Place, Where
+
+Command = Callable[..., None]
+
+
+def where_of(context: typer.Context) -> Where:
+    """The store that is on a command line which is being typed."""
+    return Where(context.params.get("store"), context.params.get("tenant"))
 
 
 def complete_session(context: typer.Context, incomplete: str) -> list[str]:
@@ -15,9 +27,21 @@ def complete_session(context: typer.Context, incomplete: str) -> list[str]:
     from perdure.cli.stored import session_ids
 
     try:
-        return session_ids(context.params.get("store"), prefix=incomplete)[:500]
+        return session_ids(where_of(context), prefix=incomplete)[:500]
     except Exception:  # noqa: BLE001 - a shell that completes has no use for an error
         return []
+
+
+def complete_entry(context: typer.Context, incomplete: str) -> list[str]:
+    """The IDs of the session's entries that start so, the latest first."""
+    from perdure.cli.stored import load
+
+    try:
+        _, transcript = load(where_of(context), str(context.params["session_id"]))
+    except Exception:  # noqa: BLE001 - a shell that completes has no use for an error
+        return []
+    latest_first = reversed(transcript.entries)
+    return [entry.id for entry in latest_first if entry.id.startswith(incomplete)][:500]
 
 
 SessionId = Annotated[
@@ -40,6 +64,18 @@ SessionIds = Annotated[
     ),
 ]
 
+Leaf = Annotated[
+    str | None,
+    typer.Option(
+        "--leaf",
+        metavar="ENTRY",
+        help="The entry that the path ends with, or the beginning of its ID. Otherwise the last "
+        "one appended.",
+        show_default=False,
+        autocompletion=complete_entry,
+    ),
+]
+
 Store = Annotated[
     str | None,
     typer.Option(
@@ -47,6 +83,17 @@ Store = Annotated[
         metavar="STORE",
         help="Where sessions are kept, for example files:./sessions. Otherwise PERDURE_STORE; "
         "files:./sessions when that is not set either.",
+        show_default=False,
+    ),
+]
+
+Tenant = Annotated[
+    str | None,
+    typer.Option(
+        "--tenant",
+        metavar="NAME",
+        help="Whose sessions they are, where a store or a namespace is shared. Otherwise "
+        "PERDURE_TENANT; nobody's in particular when that is not set either.",
         show_default=False,
     ),
 ]
@@ -85,6 +132,17 @@ Agent = Annotated[
     ),
 ]
 
+Payloads = Annotated[
+    str | None,
+    typer.Option(
+        "--payloads",
+        metavar="PLACE",
+        help="Where large payloads are kept, for example files:./payloads. Otherwise "
+        "PERDURE_PAYLOADS; in Temporal, where they have to be small, when that is not set.",
+        show_default=False,
+    ),
+]
+
 Otel = Annotated[
     bool | None,
     typer.Option(
@@ -100,8 +158,53 @@ Json = Annotated[
 ]
 
 
-def store_spec(given: str | None) -> str:
-    """The store that a command line names, or the environment."""
-    from perdure.stores import DEFAULT_STORE
+def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
-    return given or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE
+
+_WHERE = (_parameter("store", Store), _parameter("tenant", Tenant))
+_PLACE = (*_WHERE, _parameter("task_queue", TaskQueue), _parameter("instance", Instance, ""))
+
+
+def on_session(command: Command) -> Command:
+    """Give a command the argument ID, and the options that say where that session is; its first
+    parameter is the `Place` that they make.
+    """
+
+    def run(session_id: str, store: str | None, tenant: str | None, **given: Any) -> None:
+        instance, task_queue = given.pop("instance"), given.pop("task_queue")
+        command(Place(session_id, Where(store, tenant), instance, task_queue), **given)
+
+    session_id = _parameter("session_id", SessionId, inspect.Parameter.empty)
+    return _declared(run, command, (session_id,), _PLACE)
+
+
+def in_store(command: Command) -> Command:
+    """Give a command the options that say where sessions are kept; its first parameter is the
+    `Where` that they make.
+    """
+
+    def run(store: str | None, tenant: str | None, **given: Any) -> None:
+        command(Where(store, tenant), **given)
+
+    return _declared(run, command, (), _WHERE)
+
+
+def _declared(
+    run: Command,
+    command: Command,
+    first: tuple[inspect.Parameter, ...],
+    last: tuple[inspect.Parameter, ...],
+) -> Command:
+    """What runs, with the name and the help of the command, and the parameters of both."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    has_json = bool(own) and own[-1].name == "as_json"  # the last one that the help shows
+    parameters = [*first, *own[: len(own) - has_json], *last, *own[len(own) - has_json :]]
+    declared: Any = run
+    declared.__name__, declared.__doc__ = command.__name__, command.__doc__
+    declared.__signature__ = inspect.Signature(parameters)
+    declared.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

@@ -7,25 +7,17 @@ from typing import Annotated
 import typer
 
 from perdure.cli import options
+from perdure.cli.place import Where
 
 commands = typer.Typer()
 
-Leaf = Annotated[
-    str | None,
-    typer.Option(
-        "--leaf",
-        metavar="ENTRY",
-        help="The entry that the path ends with, or the beginning of its ID. Otherwise the last "
-        "one appended.",
-        show_default=False,
-    ),
-]
-
 
 @commands.command()
+@options.in_store
 def log(
+    where: Where,
     session_id: options.SessionId,
-    leaf: Leaf = None,
+    leaf: options.Leaf = None,
     whole: Annotated[
         bool,
         typer.Option("--all", help="The whole log as it was appended, branches and all."),
@@ -43,7 +35,6 @@ def log(
     raw: Annotated[
         bool, typer.Option("--raw", help="Print the lines of the log, byte for byte.")
     ] = False,
-    store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
     """Read a conversation: who said what, when, for how many tokens.
@@ -62,13 +53,15 @@ def log(
     if whole and leaf is not None:
         raise typer.BadParameter("one of --all and --leaf, not both")
     choice = Choice(leaf, whole, last, follow, full, raw, as_json)
-    show_log(session_id, store=store, choice=choice)
+    show_log(session_id, where=where, choice=choice)
 
 
 @commands.command()
+@options.in_store
 def tree(
+    where: Where,
     session_id: options.SessionId,
-    leaf: Leaf = None,
+    leaf: options.Leaf = None,
     show_all: Annotated[
         bool, typer.Option("--all", help="Fold nothing, however large the tree is.")
     ] = False,
@@ -81,7 +74,6 @@ def tree(
             show_default=False,
         ),
     ] = None,
-    store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
     """Draw the branches of a session.
@@ -96,4 +88,4 @@ def tree(
     """
     from perdure.cli.tree import show_tree
 
-    show_tree(session_id, store=store, leaf=leaf, show_all=show_all, forks=forks, as_json=as_json)
+    show_tree(session_id, where=where, leaf=leaf, show_all=show_all, forks=forks, as_json=as_json)

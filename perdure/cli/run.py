@@ -6,8 +6,9 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.cli.connection import Place, check_store, finish, sessions_of
+from perdure.cli.connection import check_store, finish, sessions_of
 from perdure.cli.entry_lines import call_line, plural, result_line, tokens_of
+from perdure.cli.place import Place
 from perdure.cli.screen import Screen, err, out, safe
 from perdure.codec import encode_entry, loads_json
 from perdure.errors import CommandError, PerdureError

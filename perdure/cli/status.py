@@ -6,8 +6,9 @@ import asyncio
 import json
 from typing import Any
 
-from perdure.cli.connection import Place, connect, is_running, remote_of
+from perdure.cli.connection import connect, is_running, remote_of
 from perdure.cli.entry_lines import call_line, plural, short_number, tokens_of
+from perdure.cli.place import Place
 from perdure.cli.screen import STATE_COLOURS, Screen, one_line, out, width_of
 from perdure.cli.stored import load_from, opened
 from perdure.errors import PerdureError, ServerError
@@ -33,7 +34,7 @@ def show_status(place: Place, *, watch: bool, as_json: bool) -> None:
 
 async def _show(place: Place, watch: bool, as_json: bool) -> None:
     place.workflow_id  # noqa: B018 - an ID that is none is refused before anyone is asked
-    store = opened(place.store)
+    store = opened(place.where)
     client = await connect()
     screen = out()
     shown: dict[str, Any] = {}

@@ -5,15 +5,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from perdure.cli import options
-
-if TYPE_CHECKING:
-    from perdure.cli.connection import Place
+from perdure.cli.place import Place
 
 commands = typer.Typer()
 
@@ -27,8 +26,9 @@ class Busy(StrEnum):
 
 
 @commands.command()
+@options.on_session
 def run(
-    session_id: options.SessionId,
+    place: Place,
     text: Annotated[
         str | None,
         typer.Argument(
@@ -59,9 +59,6 @@ def run(
             "progress.",
         ),
     ] = Busy.QUEUE,
-    store: options.Store = None,
-    task_queue: options.TaskQueue = None,
-    instance: options.Instance = "",
     otel: options.Otel = None,
     as_json: options.Json = False,
 ) -> None:
@@ -78,12 +75,13 @@ def run(
     from perdure.cli.run import Wanted, run_session
 
     wanted = Wanted(_given(text), agent, run_id, when_busy.value, wait, as_json)
-    run_session(_place(session_id, instance, store, task_queue, otel), wanted)
+    run_session(replace(place, otel=otel), wanted)
 
 
 @commands.command()
+@options.on_session
 def append(
-    session_id: options.SessionId,
+    place: Place,
     texts: Annotated[
         list[str] | None,
         typer.Argument(
@@ -105,9 +103,6 @@ def append(
         bool, typer.Option("--meta", help="The model sees the texts, the transcript does not.")
     ] = False,
     agent: options.Agent = None,
-    store: options.Store = None,
-    task_queue: options.TaskQueue = None,
-    instance: options.Instance = "",
     as_json: options.Json = False,
 ) -> None:
     """Record entries without running the agent; print their IDs.
@@ -123,7 +118,7 @@ def append(
         raise typer.BadParameter("nothing to append; give a TEXT, or an entry with --entry")
     said = [given for text in texts or [] if (given := _given(text)) is not None]
     append_entries(
-        _place(session_id, instance, store, task_queue),
+        place,
         read_entries(said, entries or [], meta=meta),
         agent=agent,
         as_json=as_json,
@@ -131,22 +126,24 @@ def append(
 
 
 @commands.command()
+@options.on_session
 def branch(
-    session_id: options.SessionId,
+    place: Place,
     entry: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="ENTRY",
             help="The entry to go back to, or the beginning of its ID; `perdure tree` has them.",
             show_default=False,
+            autocompletion=options.complete_entry,
         ),
-    ],
+    ] = None,
     before: Annotated[
         bool, typer.Option("--before", help="Go to the place before the entry, to say it anew.")
     ] = False,
-    store: options.Store = None,
-    task_queue: options.TaskQueue = None,
-    instance: options.Instance = "",
+    to_start: Annotated[
+        bool, typer.Option("--to-start", help="Go to the place before the first entry.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Go back to an earlier entry. What comes after it stays, as a branch of its own.
@@ -156,17 +153,19 @@ def branch(
     \b
     perdure branch user-42 9f2c41
     perdure branch user-42 9f2c41 --before
+    perdure branch user-42 --to-start
     """
     from perdure.cli.verbs import branch as move_leaf
 
-    move_leaf(
-        _place(session_id, instance, store, task_queue), entry, before=before, as_json=as_json
-    )
+    if bool(entry) == to_start or (before and to_start):
+        raise typer.BadParameter("name the ENTRY to go back to, or say --to-start")
+    move_leaf(place, entry or "", before=before, as_json=as_json)
 
 
 @commands.command()
+@options.on_session
 def fork(
-    session_id: options.SessionId,
+    place: Place,
     new_id: Annotated[
         str,
         typer.Argument(metavar="NEW_ID", help="The ID of the new session.", show_default=False),
@@ -180,9 +179,6 @@ def fork(
             show_default=False,
         ),
     ] = None,
-    store: options.Store = None,
-    task_queue: options.TaskQueue = None,
-    instance: options.Instance = "",
     as_json: options.Json = False,
 ) -> None:
     """Copy the conversation into a new session, which then goes its own way.
@@ -193,12 +189,13 @@ def fork(
     """
     from perdure.cli.verbs import fork as make_child
 
-    make_child(_place(session_id, instance, store, task_queue), new_id, at=at, as_json=as_json)
+    make_child(place, new_id, at=at, as_json=as_json)
 
 
 @commands.command()
+@options.on_session
 def compact(
-    session_id: options.SessionId,
+    place: Place,
     keep_turns: Annotated[
         int, typer.Option("--keep-turns", metavar="N", min=0, help="Keep the last N turns as is.")
     ] = 0,
@@ -211,9 +208,6 @@ def compact(
             show_default=False,
         ),
     ] = None,
-    store: options.Store = None,
-    task_queue: options.TaskQueue = None,
-    instance: options.Instance = "",
     as_json: options.Json = False,
 ) -> None:
     """Have the agent's model summarize the conversation. Nothing is deleted.
@@ -223,13 +217,13 @@ def compact(
     """
     from perdure.cli.verbs import compact as summarize
 
-    place = _place(session_id, instance, store, task_queue)
     summarize(place, keep_turns=keep_turns, prompt=prompt, as_json=as_json)
 
 
 @commands.command()
+@options.on_session
 def cancel(
-    session_id: options.SessionId,
+    place: Place,
     run_id: Annotated[
         str | None,
         typer.Argument(
@@ -238,9 +232,6 @@ def cancel(
             show_default=False,
         ),
     ] = None,
-    store: options.Store = None,
-    task_queue: options.TaskQueue = None,
-    instance: options.Instance = "",
     as_json: options.Json = False,
 ) -> None:
     """Stop a run, or take it from the queue. The session is then ready for the next.
@@ -250,15 +241,13 @@ def cancel(
     """
     from perdure.cli.verbs import cancel as stop
 
-    stop(_place(session_id, instance, store, task_queue), run_id, as_json=as_json)
+    stop(place, run_id, as_json=as_json)
 
 
 @commands.command()
+@options.on_session
 def close(
-    session_id: options.SessionId,
-    store: options.Store = None,
-    task_queue: options.TaskQueue = None,
-    instance: options.Instance = "",
+    place: Place,
     as_json: options.Json = False,
 ) -> None:
     """End the session's workflow, after what waits. The store keeps it, the next run resumes it.
@@ -268,19 +257,7 @@ def close(
     """
     from perdure.cli.verbs import close as end
 
-    end(_place(session_id, instance, store, task_queue), as_json=as_json)
-
-
-def _place(
-    session_id: str,
-    instance: str,
-    store: str | None,
-    task_queue: str | None,
-    otel: bool | None = None,
-) -> Place:
-    from perdure.cli.connection import Place
-
-    return Place(session_id, instance, store, task_queue, otel)
+    end(place, as_json=as_json)
 
 
 def _given(text: str | None) -> str | None:

@@ -5,31 +5,30 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from perdure.cli.options import store_spec
+from perdure.cli.place import Where
 from perdure.entries import Entry, SessionRecord
 from perdure.errors import CommandError, StoreError
 from perdure.stores import in_tenant, open_store
 from perdure.stores.contract import Store
-from perdure.tenant import given_tenant
 from perdure.transcript import Transcript
 
 SHORTEST_ID = 6
 """Characters of an entry's ID that are shown at least, and taken as its beginning."""
 
 
-def opened(store: str | None) -> Store:
+def opened(where: Where) -> Store:
     """The store that a command line names; of one with tenants, the tenant's part. Raises
     StoreError, EncryptionError, TenantError.
     """
-    return in_tenant(open_store(store_spec(store)), given_tenant(None))
+    return in_tenant(open_store(where.store_spec), where.tenant_name)
 
 
-def load(store: str | None, session_id: str) -> tuple[SessionRecord, Transcript]:
+def load(where: Where, session_id: str) -> tuple[SessionRecord, Transcript]:
     """A stored session.
 
     Raises SessionNotFoundError, DamagedLogError when the log cannot be read, StoreError.
     """
-    return asyncio.run(load_from(opened(store), session_id))
+    return asyncio.run(load_from(opened(where), session_id))
 
 
 async def load_from(store: Store, session_id: str) -> tuple[SessionRecord, Transcript]:
@@ -47,9 +46,9 @@ async def record_of(store: Store, session_id: str) -> SessionRecord:
     return record
 
 
-def session_ids(store: str | None, *, prefix: str = "") -> list[str]:
+def session_ids(where: Where, *, prefix: str = "") -> list[str]:
     """The IDs of the sessions in a store. Raises StoreError when it cannot list them."""
-    return asyncio.run(list_sessions(opened(store), prefix=prefix))
+    return asyncio.run(list_sessions(opened(where), prefix=prefix))
 
 
 async def list_sessions(store: Store, *, prefix: str = "") -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from perdure.cli.entry_lines import headline, plural, role_of
 from perdure.cli.forks import forks_of
+from perdure.cli.place import Where
 from perdure.cli.screen import Screen, one_line, out
 from perdure.cli.stored import entry_id, load_from, opened
 from perdure.cli.tree_view import TreeView
@@ -19,7 +20,7 @@ from perdure.tree import TreeNode
 def show_tree(
     session_id: str,
     *,
-    store: str | None,
+    where: Where,
     leaf: str | None,
     show_all: bool,
     forks: bool | None,
@@ -30,18 +31,18 @@ def show_tree(
     Raises SessionNotFoundError, DamagedLogError, StoreError; EntryNotFoundError for a leaf that is
     not there.
     """
-    asyncio.run(_show(session_id, store, leaf, show_all, forks, as_json))
+    asyncio.run(_show(session_id, where, leaf, show_all, forks, as_json))
 
 
 async def _show(
     session_id: str,
-    store_given: str | None,
+    where: Where,
     leaf: str | None,
     show_all: bool,
     forks: bool | None,
     as_json: bool,
 ) -> None:
-    store = opened(store_given)
+    store = opened(where)
     record, transcript = await load_from(store, session_id)
     leaf_id = chosen_leaf(transcript, leaf)
     found: dict[str, list[str]] | None = {}

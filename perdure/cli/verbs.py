@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from perdure.cli.connection import Place, check_store, existing, is_running, running, sessions_of
+from perdure.cli.connection import check_store, existing, is_running, running, sessions_of
+from perdure.cli.place import Place
 from perdure.cli.screen import one_line, out
 from perdure.cli.stored import entry_id, record_of
 from perdure.codec import encode_entry, entry_from_json, loads_json

@@ -12,6 +12,7 @@ from typing import Any
 from perdure.cli.checks import Finding, Weight, check_entries
 from perdure.cli.entry_lines import plural
 from perdure.cli.failures import FAILED
+from perdure.cli.place import Where
 from perdure.cli.screen import Screen, err, one_line, out
 from perdure.cli.stored import list_sessions, opened
 from perdure.entries import Entry
@@ -50,7 +51,7 @@ class Report:
 
 
 def verify_sessions(
-    session_ids: Sequence[str], *, store: str | None, repair_tail: bool, as_json: bool
+    session_ids: Sequence[str], *, where: Where, repair_tail: bool, as_json: bool
 ) -> int:
     """Look through sessions, or through all of the store; answer with the exit status: 0 when all
     that is in their logs is used.
@@ -59,13 +60,11 @@ def verify_sessions(
     """
     # The report says what the store would log about torn tails and repeated IDs.
     logging.getLogger("perdure.stores").setLevel(logging.ERROR)
-    return asyncio.run(_verify(list(session_ids), store, repair_tail, as_json))
+    return asyncio.run(_verify(list(session_ids), where, repair_tail, as_json))
 
 
-async def _verify(
-    session_ids: list[str], store_given: str | None, repair_tail: bool, as_json: bool
-) -> int:
-    store = opened(store_given)
+async def _verify(session_ids: list[str], where: Where, repair_tail: bool, as_json: bool) -> int:
+    store = opened(where)
     chosen = session_ids or await list_sessions(store)
     screen = out()
     bad = 0

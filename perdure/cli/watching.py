@@ -7,19 +7,18 @@ from typing import Annotated
 import typer
 
 from perdure.cli import options
+from perdure.cli.place import Place, Where
 
 commands = typer.Typer()
 
 
 @commands.command()
+@options.on_session
 def status(
-    session_id: options.SessionId,
+    place: Place,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Show it again whenever it changes, until Ctrl-C.")
     ] = False,
-    store: options.Store = None,
-    task_queue: options.TaskQueue = None,
-    instance: options.Instance = "",
     as_json: options.Json = False,
 ) -> None:
     """Tell what a session does right now, what waits, and what it has used so far.
@@ -29,15 +28,15 @@ def status(
     perdure status user-42 --watch
     perdure status user-42 --json | jq -r .state
     """
-    from perdure.cli.connection import Place
     from perdure.cli.status import show_status
 
-    place = Place(session_id, instance, store, task_queue)
     show_status(place, watch=watch, as_json=as_json)
 
 
 @commands.command("ls")
+@options.in_store
 def list_sessions(
+    where: Where,
     prefix: Annotated[
         str,
         typer.Argument(
@@ -75,7 +74,6 @@ def list_sessions(
     only_stored: Annotated[
         bool, typer.Option("--stored", help="Only what the store has; that needs no server.")
     ] = False,
-    store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
     """List sessions: those that run, from Temporal, then all others in the store.
@@ -94,4 +92,4 @@ def list_sessions(
     if state and state not in STATES:
         raise typer.BadParameter(f"{state!r} is no state; they are {', '.join(STATES)}")
     filters = Filters(prefix, state, agent, limit, only_stored, only_live)
-    show_sessions(store, filters, as_json=as_json)
+    show_sessions(where, filters, as_json=as_json)
