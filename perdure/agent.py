@@ -161,6 +161,11 @@ def _tools(agent_name: str, declared: object) -> tuple[Tool[..., Any], ...]:
         raise AgentError(f"the tools of agent {agent_name!r} must be a list, not {declared!r}")
     tools: dict[str, Tool[..., Any]] = {}
     for function in declared:
+        if not isinstance(function, Tool) and not callable(function):
+            raise AgentError(
+                f"the tools of agent {agent_name!r} must be functions, with no {function!r} among "
+                "them"
+            )
         tool = function if isinstance(function, Tool) else Tool(function)
         if tool.name in tools:
             raise AgentError(f"agent {agent_name!r} has two tools named {tool.name!r}; rename one")

@@ -7,6 +7,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 from temporalio.client import Client
 from temporalio.converter import ExternalStorage
@@ -16,7 +17,7 @@ from temporalio.runtime import Runtime
 from perdure import names
 from perdure.data_conversion import data_converter
 from perdure.encryption.keys import Keys
-from perdure.errors import ServerError
+from perdure.errors import CommandError, ServerError
 from perdure.large_payloads import command_limit
 from perdure.protocol import (
     MAX_HISTORY_EVENTS,
@@ -28,7 +29,7 @@ from perdure.protocol import (
 from perdure.remote import RemoteSession
 from perdure.session import Session, new_command
 from perdure.session_id import check_session_id, workflow_id
-from perdure.stores import in_tenant, open_store
+from perdure.stores import given_store, in_tenant
 from perdure.stores.contract import Store
 from perdure.telemetry import telemetry
 from perdure.tenant import given_tenant, tenant_queue
@@ -62,13 +63,16 @@ class Sessions:
         session's workflow continues as new between two commands. In the middle of a run it does so
         after `max_history_events_in_run`, three times as many unless told otherwise.
 
-        Raises StoreError when the store cannot be opened, TenantError, TelemetryError, ValueError
-        for fewer than one event.
+        Raises StoreError when the store is none or cannot be opened, TenantError, TelemetryError,
+        ServerError for what is no client, ValueError for fewer than one event.
         """
+        if not isinstance(client, Client):
+            raise ServerError(
+                f"{client!r} is no Temporal client; connect one, or use Sessions.connect(store=…)"
+            )
         self.client = _telling(client, otel)
         self.tenant = given_tenant(tenant)
-        store = open_store(store) if isinstance(store, str) else store
-        self.store = in_tenant(store, self.tenant)
+        self.store = in_tenant(given_store(store), self.tenant)
         self.task_queue = tenant_queue(task_queue, self.tenant)
         if max_history_events_in_run is None:
             max_history_events_in_run = TIMES_IN_A_RUN * max_history_events
@@ -98,8 +102,7 @@ class Sessions:
         Raises ServerError when there is no server, StoreError when the store cannot be opened,
         EncryptionError, TenantError, TelemetryError.
         """
-        if isinstance(store, str):
-            store = open_store(store, keys=keys)
+        store = given_store(store, keys=keys)
         client = await connect_client(keys=keys, payloads=payloads)
         yield cls(
             client,
@@ -128,10 +131,11 @@ class Sessions:
         anything to do the workflow ends, and the next run resumes the session; without one it
         stays.
 
-        Raises InvalidSessionIdError, CommandError for an agent that is no name or an idle timeout
-        of nothing or over ten years, DamagedLogError when the log cannot be read, ServerError when
-        no worker answers within `timeout` seconds.
+        Raises InvalidSessionIdError, CommandError for an agent that is no name, an idle timeout of
+        nothing or over ten years, or a timeout that is no number, DamagedLogError when the log
+        cannot be read, ServerError when no worker answers within `timeout` seconds.
         """
+        _check_patience(timeout)
         session_id = check_session_id(session_id if session_id is not None else uuid.uuid4().hex)
         name = workflow_id(session_id, instance, tenant=self.tenant)
         remote = RemoteSession(self.client, name, self.task_queue)
@@ -170,8 +174,14 @@ def _telling(client: Client, otel: bool | None) -> Client:
     return telling(client, found)
 
 
+def _check_patience(timeout: object) -> None:
+    is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    if not is_number or not cast("float", timeout) >= 0:
+        raise CommandError(f"the timeout must be a number of seconds, not {timeout!r}")
+
+
 def _checked_limit(events: int) -> int:
-    if events < 1:
+    if type(events) is not int or events < 1:
         raise ValueError(f"a workflow continues as new after 1 event or more, not {events!r}")
     return events
 

@@ -12,7 +12,7 @@ from perdure.agent import Agent
 from perdure.client import Sessions
 from perdure.dev_server import dev_server
 from perdure.lifecycle import Publisher
-from perdure.stores import MemoryStore, open_store
+from perdure.stores import MemoryStore, given_store
 from perdure.stores.contract import Store
 from perdure.worker import build_worker
 
@@ -31,13 +31,10 @@ async def local(
 
     Without a store, sessions live in memory. With a `database` file the server remembers its
     workflows, and with a `ui_port` it serves the Temporal UI. With `otel`, or PERDURE_OTEL, all of
-    it is told to OpenTelemetry. Raises ServerMissingError when the
-    server is not installed (extra `local`).
+    it is told to OpenTelemetry. Raises ServerMissingError when the server is not installed (extra
+    `local`), StoreError for what is no store, and as `build_worker` does.
     """
-    if store is None:
-        store = MemoryStore()
-    elif isinstance(store, str):
-        store = open_store(store)
+    store = MemoryStore() if store is None else given_store(store)
     async with (
         dev_server(database=database, ui_port=ui_port) as server,
         build_worker(server.client, agents=agents, store=store, publisher=publisher, otel=otel),

@@ -107,13 +107,21 @@ def _texts(values: Mapping[str, str] | None, what: str) -> dict[str, str]:
 
 def _names(names: Collection[str], what: str) -> frozenset[str]:
     given: Any = names
-    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+    is_list = isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping)
+    if not is_list or not all(isinstance(name, str) for name in given):
         raise AgentError(f"{what} of an MCP server must be a list of tool names, not {names!r}")
     return frozenset(given)
 
 
 def _which(which: bool | Collection[str], what: str) -> bool | frozenset[str]:
-    return which if isinstance(which, bool) else _names(which, what)
+    if isinstance(which, bool):
+        return which
+    given: Any = which
+    if not isinstance(given, Collection) or isinstance(given, str | bytes | Mapping):
+        raise AgentError(
+            f"{what} of an MCP server must be True, False or a list of tool names, not {which!r}"
+        )
+    return _names(which, what)
 
 
 def _holds(which: bool | frozenset[str], tool_name: str) -> bool:

@@ -31,7 +31,7 @@ from perdure.agent import Agent
 from perdure.deployments import with_behavior
 from perdure.large_payloads import allow_long_steps
 from perdure.lifecycle import Publisher
-from perdure.stores import in_tenant, open_store
+from perdure.stores import given_store, in_tenant
 from perdure.stores.contract import Store
 from perdure.telemetry import telemetry
 from perdure.tenant import given_tenant
@@ -72,7 +72,7 @@ class PerdurePlugin(SimplePlugin):
         TenantError, TelemetryError.
         """
         tenant = given_tenant(tenant)
-        store = in_tenant(open_store(store) if isinstance(store, str) else store, tenant)
+        store = in_tenant(given_store(store), tenant)
         registry = AgentRegistry(agents)
         interceptors: list[Interceptor] = [TenantGuard(tenant), TraceHeaders()]
         told = telemetry(otel)

@@ -117,7 +117,7 @@ class Session:
         when_busy: WhenBusy = "queue",
         stream: bool = False,
         output: type[Any] | Mapping[str, Any] | None = None,
-        output_retries: int = OUTPUT_RETRIES,
+        output_retries: int | None = None,
     ) -> Run:
         """Run the session's agent on new entries; without any, continue from the leaf.
 
@@ -172,7 +172,12 @@ class Session:
     def attach(self, run_id: str, *, output: type[Any] | Mapping[str, Any] | None = None) -> Run:
         """A run that was started elsewhere, or earlier; with `output` one whose answer is such an
         object. Awaiting it raises UnknownCommandError when the session has forgotten it.
+
+        Raises CommandError for what is no ID.
         """
+        given: Any = run_id
+        if not isinstance(given, str) or not given:
+            raise CommandError(f"{run_id!r} is no ID of a run; runs have it as run.id")
         parts = (self.id, run_id, self._remote, self._transcripts)
         return Run(*parts) if output is None else OutputRun(*parts, reader=output_of(output))
 
@@ -392,11 +397,16 @@ def _as_json(entries: tuple[Entry | str, ...]) -> list[EntryJson]:
 
 
 def _output_json(
-    asked: type[Any] | Mapping[str, Any] | None, retries: int
+    asked: type[Any] | Mapping[str, Any] | None, retries: int | None
 ) -> dict[str, Any] | None:
     if asked is None:
+        if retries is not None:
+            raise CommandError(
+                "output_retries is about answers that are not the output; say which, with output="
+            )
         return None
     output = output_of(asked)
+    retries = OUTPUT_RETRIES if retries is None else retries
     return {"json_schema": output.json_schema, "type": output.path, "retries": retries}
 
 

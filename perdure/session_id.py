@@ -46,6 +46,8 @@ def workflow_id(session_id: str, instance: str = "", *, tenant: str = "") -> str
     if not isinstance(session_id, str):
         raise InvalidSessionIdError(str(session_id), "is no text")
     name = workflow_id_prefix(tenant) + _encoded(session_id)
+    if not isinstance(instance, str):
+        raise InvalidSessionIdError(str(instance), "is no text, and so names no instance")
     if instance:
         name += "@" + _encoded(instance)
     if len(name) > WORKFLOW_ID_LIMIT:

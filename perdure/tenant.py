@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Final
+from typing import Any, Final
 
 from perdure.errors import TenantError
 
@@ -21,10 +21,11 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 def check_tenant(tenant: str) -> str:
     """Return the name as it is, if it can be a tenant's. Raises TenantError."""
-    if not _NAME.fullmatch(tenant):
+    given: Any = tenant
+    if not isinstance(given, str) or not _NAME.fullmatch(given):
         raise TenantError(
-            f"{tenant[:80]!r} cannot name a tenant; take 1 to 63 lower-case letters, digits, '.', "
-            "'_' and '-', starting with a letter or digit"
+            f"{str(tenant)[:80]!r} cannot name a tenant; take 1 to 63 lower-case letters, digits, "
+            "'.', '_' and '-', starting with a letter or digit"
         )
     return tenant
 

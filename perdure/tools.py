@@ -82,10 +82,10 @@ class Tool(Generic[P, R]):
         self._function = function
         self._parameters = parameters_of(function, self.name)
         self.parameters = with_descriptions(self._parameters.schema, descriptions)
-        self.idempotent = idempotent
+        self.idempotent = _checked_flag(idempotent, "idempotent", self.name)
         self.timeout = _checked_timeout(timeout, self.name)
         self._needs_approval = checked_condition(needs_approval, self.name)
-        self.parallel = parallel
+        self.parallel = _checked_flag(parallel, "parallel", self.name)
         self.max_result = _checked_length(max_result, self.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -236,6 +236,12 @@ def _checked_timeout(timeout: float | None, name: str) -> float | None:
     if not (math.isfinite(timeout) and timeout > 0):
         raise AgentError(f"the timeout of tool {name!r} must be above 0 seconds, not {timeout!r}")
     return float(timeout)
+
+
+def _checked_flag(flag: bool, what: str, name: str) -> bool:
+    if not isinstance(flag, bool):
+        raise AgentError(f"{what} of tool {name!r} must be True or False, not {flag!r}")
+    return flag
 
 
 def _checked_length(length: int | None, name: str) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from perdure.errors import EntryDecodeError
 from perdure.session_id import check_session_id
 from perdure.transcript import Transcript
 
+STANDARD_INPUT = "-"
+"""Stands for standard input where a file could be named."""
+
 
 def import_log(path: Path, *, session_id: str | None, where: Where, as_json: bool) -> None:
     """Make a session of a log. Without an ID it gets the one that the log has.
@@ -26,7 +30,7 @@ def import_log(path: Path, *, session_id: str | None, where: Where, as_json: boo
     then nothing was made.
     """
     imported = read_log(path)
-    chosen = check_session_id(session_id or imported.session_id or path.stem)
+    chosen = check_session_id(session_id or imported.session_id or _named_by(path))
     asyncio.run(_store(imported, chosen, where))
     transcript = Transcript(imported.entries)
     left_out = dict(sorted(imported.left_out.items()))
@@ -58,10 +62,7 @@ async def _store(imported: Imported, session_id: str, where: Where) -> None:
 
 def read_log(path: Path) -> Imported:
     """The entries of a log, of whichever program it is. Raises ForeignLogError."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ForeignLogError(f"{path}: {error.strerror or error}; name a file") from None
+    data = _read(path)
     lines = list(_lines(path, data))
     values = [value for _, value in lines]
     if is_pi(values):
@@ -74,6 +75,21 @@ def read_log(path: Path) -> Imported:
         f"{path} is no session log of Claude Code, pi or perdure; what can be imported is a file "
         "of JSON lines that one of these wrote"
     )
+
+
+def _read(path: Path) -> bytes:
+    if str(path) == STANDARD_INPUT:
+        return sys.stdin.buffer.read() if sys.stdin is not None else b""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ForeignLogError(f"{path}: {error.strerror or error}; name a file") from None
+
+
+def _named_by(path: Path) -> str:
+    if str(path) == STANDARD_INPUT:
+        raise ForeignLogError("the log does not name its session; do it with --session")
+    return path.stem
 
 
 def _read_own(lines: list[tuple[int, Json]]) -> Imported:

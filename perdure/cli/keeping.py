@@ -110,7 +110,12 @@ def import_(
     where: Where,
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="The log: a file of JSON lines.", show_default=False),
+        typer.Argument(
+            metavar="FILE",
+            help="The log: a file of JSON lines; - reads it from standard input.",
+            show_default=False,
+            allow_dash=True,
+        ),
     ],
     session_id: Annotated[
         str | None,

@@ -15,6 +15,9 @@ from perdure.stores.contract import Store
 
 STATES = ("running", "idle", "opening", "unknown", "stored")
 
+_LEAST_ID = 10
+"""Characters of an ID that are shown before other columns are."""
+
 _COLUMNS = ("session", "state", "agent", "runs", "turns", "tokens", "started")
 
 
@@ -149,10 +152,11 @@ def _print(screen: Screen, found: list[Listed]) -> None:
 
 
 def _fitting(widths: list[int], columns: int | None) -> list[int]:
-    """The columns of the table that there is room for, with ten characters of an ID at least."""
+    """The columns of the table that there is room for beside the beginning of an ID."""
     shown = list(range(len(widths)))
-    while columns is not None and len(shown) > 2:
-        if min(widths[0], 10) + sum(widths[column] + 2 for column in shown[1:]) <= columns:
+    while columns is not None and len(shown) > 1:
+        least = _LEAST_ID if len(shown) > 2 else 1
+        if min(widths[0], least) + sum(widths[column] + 2 for column in shown[1:]) <= columns:
             break
         shown.pop()
     return shown

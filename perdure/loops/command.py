@@ -14,13 +14,13 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from perdure.codec import loads_json
+from perdure.codec import dumps_json, loads_json
 from perdure.errors import AgentError, JsonError, LoopError, MaxTurnsError
 from perdure.loops.command_session import is_complete, marked, prompt_of, session_to_resume
 from perdure.loops.process import CommandProcess
 from perdure.loops.protocol import LoopContext, LoopOutput, OnCrash
 from perdure.loops.secrets import scrubbed, secrets_of
-from perdure.loops.stream_json import Ending, StreamJson
+from perdure.loops.stream_json import Ending, LineError, StreamJson
 from perdure.messages import ContentBlock, Message
 
 logger = logging.getLogger("perdure.loops")
@@ -134,6 +134,12 @@ class CommandLoop:
         if self._cwd is not None and not self._cwd.is_dir():
             raise LoopError(f"{self.name} cannot start: there is no folder {str(self._cwd)!r}")
         if self._found() is None:
+            file = self._path()
+            if file is not None and file.is_file():
+                raise LoopError(
+                    f"{self.name} cannot start: the file {str(file)!r} is not executable; "
+                    "chmod +x makes it so"
+                )
             raise LoopError(
                 f"there is no command {self._command[0]!r} on this worker; "
                 "install it, or name it by its path"
@@ -209,7 +215,7 @@ class CommandLoop:
                         bad_lines.add(data)
                         continue
                     bad_lines.clear()
-                    for output in reader.read(line):
+                    for output in self._understood(reader, line):
                         yield output
         except (asyncio.CancelledError, LoopError):
             for output in reader.rest():
@@ -218,12 +224,24 @@ class CommandLoop:
         for output in reader.rest():
             yield output
 
+    def _understood(self, reader: Reader, line: dict[str, Any]) -> Iterator[LoopOutput | Ending]:
+        try:
+            yield from reader.read(line)
+        except LineError as error:
+            excerpt = scrubbed(dumps_json(line).decode("utf-8", "replace"), secrets_of(self._given))
+            raise LoopError(
+                f"{self.name} printed a line in which {error}: {excerpt[:_EXCERPT]}"
+            ) from None
+
     def _found(self) -> str | None:
         """The program, by its path."""
-        program = self._command[0]
-        if os.sep in program and self._cwd is not None:
-            program = str(self._cwd / program)
+        program = str(self._path() or self._command[0])
         return shutil.which(program, path=self._environment().get("PATH"))
+
+    def _path(self) -> Path | None:
+        """Where the program is, if it is named by a path."""
+        program = self._command[0]
+        return (self._cwd or Path()) / program if os.sep in program else None
 
     def _environment(self) -> dict[str, str]:
         environment = {**os.environ, **self._given}

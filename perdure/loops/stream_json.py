@@ -62,6 +62,10 @@ class Ending:
     error: PerdureError | None = None
 
 
+class LineError(Exception):
+    """A line that says what it is, and is not: what follows cannot be trusted, either."""
+
+
 class StreamJson:
     """How to call a command that speaks stream-json, and how to read it."""
 
@@ -112,16 +116,16 @@ class StreamJsonReader:
         self._has_spoken = False
 
     def read(self, line: dict[str, Any]) -> Iterator[LoopOutput | Ending]:
-        """What a line says."""
+        """What a line says. Raises LineError when it is not what it says that it is."""
         if isinstance(session_id := line.get("session_id"), str):
             self.session_id = session_id
         if line.get("parent_tool_use_id") is not None:
             return
         match line.get("type"):
             case "assistant" if not line.get("error"):
-                yield from self._said(_dict(line.get("message")))
+                yield from self._said(_message(line))
             case "user":
-                yield from self._answered(_dict(line.get("message")))
+                yield from self._answered(_message(line))
             case "stream_event":
                 yield from self._wrote(_dict(line.get("event")))
             case "result":
@@ -389,11 +393,27 @@ def _missing(total: Usage, counted: Usage) -> Usage:
     )
 
 
+def _message(line: dict[str, Any]) -> dict[str, Any]:
+    message = line.get("message")
+    if not isinstance(message, dict):
+        raise LineError(f"`message` is {_kind(message)}, not an object")
+    content = message.get("content")
+    if not isinstance(content, str | list):
+        raise LineError(f"the `content` of the message is {_kind(content)}, not a text or a list")
+    if isinstance(content, list) and not all(isinstance(block, dict) for block in content):
+        raise LineError("the `content` of the message lists something that is not an object")
+    return message
+
+
+def _kind(value: Any) -> str:
+    return "missing" if value is None else f"a {type(value).__name__}"
+
+
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [block for block in content or () if isinstance(block, dict)]
+    return list(content or ())
 
 
 def _dict(value: Any) -> dict[str, Any]:

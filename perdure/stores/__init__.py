@@ -21,6 +21,7 @@ __all__ = [
     "PostgresStore",
     "Store",
     "TenantStore",
+    "given_store",
     "in_tenant",
     "open_store",
 ]
@@ -63,5 +64,25 @@ def open_store(
         return MemoryStore()
     if kind in ("postgresql", "postgres"):
         return PostgresStore(spec)
+    if kind == "files":
+        raise StoreError(f"{spec!r} names no folder; write files:DIR, for example {DEFAULT_STORE}")
     # Only its kind is repeated: what follows may be a password.
     raise StoreError(f"{kind!r} is no kind of store; {_ACCEPTED}")
+
+
+def given_store(store: Store | str, *, keys: Keys | None = None) -> Store:
+    """Return the store as it is, or the one that a text names.
+
+    Raises:
+        StoreError: it is neither; or as `open_store` does.
+        EncryptionError: as `open_store` does.
+    """
+    if isinstance(store, str):
+        return open_store(store, keys=keys)
+    given: object = store
+    if not isinstance(given, Store) or isinstance(given, type):
+        raise StoreError(
+            f"{given!r} is no store: it needs create_session, load_entries and append_entries; "
+            f"{_ACCEPTED}"
+        )
+    return store

@@ -74,7 +74,7 @@ def test_an_agent_without_a_model_has_none() -> None:
         ({"max_turns": True}, "max_turns of agent 'support' must be at least 1, not True"),
         ({"tools": [find_order, find_order]}, "agent 'support' has two tools named 'find_order'"),
         ({"tools": [lambda: ""]}, "tool name '<lambda>' is not one"),
-        ({"tools": [7]}, "tool name None is not one"),
+        ({"tools": [7]}, "the tools of agent 'support' must be functions, with no 7 among them"),
         ({"tools": "find_order"}, "the tools of agent 'support' must be a list"),
         ({"tools": find_order}, "the tools of agent 'support' must be a list"),
         ({"model": ""}, "model '' is not a spec; write it as provider:model"),

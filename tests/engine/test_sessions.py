@@ -20,6 +20,8 @@ from perdure import (
     SessionClosedError,
     Sessions,
     StoreError,
+    TenantError,
+    local,
     text,
 )
 from perdure.dev_server import DevServer
@@ -203,6 +205,7 @@ async def test_a_command_that_no_worker_takes_is_a_clear_error(
         ({"when_busy": "soon"}, "when_busy: Input should be 'queue', 'reject' or 'steer'"),
         ({"run_id": "r" * 201}, "command_id: String should have at most 200 characters"),
         ({"stream": "perhaps"}, "stream: Input should be a valid boolean"),
+        ({"output_retries": 3}, "output_retries is about answers that are not the output; "),
     ],
 )
 async def test_wrong_arguments_of_a_run_are_refused_before_they_are_sent(
@@ -218,6 +221,12 @@ async def test_wrong_arguments_of_a_run_are_refused_before_they_are_sent(
             await sessions.open("never", agent=echo())  # type: ignore[arg-type]
         with pytest.raises(InvalidSessionIdError, match="is no text"):
             await sessions.open(5)  # type: ignore[arg-type]
+        with pytest.raises(InvalidSessionIdError, match="is no text, and so names no instance"):
+            await sessions.open("never", instance=5)  # type: ignore[arg-type]
+        with pytest.raises(CommandError, match="timeout must be a number of seconds, not 'x'"):
+            await sessions.open("never", timeout="x")  # type: ignore[arg-type]
+        with pytest.raises(CommandError, match=r"5 is no ID of a run; runs have it as run\.id"):
+            session.attach(5)  # type: ignore[call-overload]
         assert await session.entries() == []
 
 
@@ -225,6 +234,19 @@ async def test_wrong_arguments_of_a_run_are_refused_before_they_are_sent(
 async def test_agents_are_a_list_of_agents(server: DevServer, agents: Any) -> None:
     with pytest.raises(AgentError, match="agents must be a list of Agents"):
         build_worker(server.client, agents=agents, store=MemoryStore())
+
+
+async def test_what_sessions_are_made_of_is_looked_at(server: DevServer) -> None:
+    wrong: Any = 5
+    with pytest.raises(ServerError, match="5 is no Temporal client; connect one, or use Sess"):
+        Sessions(wrong, MemoryStore())
+    with pytest.raises(StoreError, match="5 is no store"):
+        Sessions(server.client, wrong)
+    with pytest.raises(TenantError, match="'5' cannot name a tenant"):
+        Sessions(server.client, MemoryStore(), tenant=wrong)
+    with pytest.raises(StoreError, match="5 is no store"):
+        async with local(agents=[], store=wrong):
+            pass
 
 
 async def test_an_unreachable_server_is_a_clear_error(

@@ -216,6 +216,7 @@ PLAYS: dict[str, Callable[[Session, str], None]] = {
     "say and hang": say_and_hang,
     "keep the pipe": keep_the_pipe,
     "garbage": garbage,
+    "print": lambda session, said: print(said.partition(" ")[2], flush=True),
     "hang": hang,
     "big": big,
     "run out of turns": run_out_of_turns,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -328,6 +330,33 @@ async def test_nothing_but_garbage_is_an_error(cli: Cli, serving: Serving) -> No
         assert not is_alive(cli.calls[0]["pid"])
 
 
+@pytest.mark.parametrize(
+    "line, fault",
+    [
+        ({"type": "assistant"}, "`message` is missing, not an object"),
+        ({"type": "user", "message": "hi"}, "`message` is a str, not an object"),
+        (
+            {"type": "assistant", "message": {"content": 5}},
+            "the `content` of the message is a int, not a text or a list",
+        ),
+        (
+            {"type": "assistant", "message": {"content": ["hi"]}},
+            "the `content` of the message lists something that is not an object",
+        ),
+    ],
+)
+async def test_a_line_that_is_not_what_it_says_fails_the_run_and_is_shown(
+    cli: Cli, serving: Serving, line: dict[str, Any], fault: str
+) -> None:
+    async with serving(agent(cli)) as sessions:
+        session = await sessions.open(agent="agent")
+        with pytest.raises(LoopError) as caught:
+            await said(session, f"print {json.dumps(line)}")
+        shown = json.dumps(line, separators=(",", ":"))
+        assert str(caught.value) == f"cli printed a line in which {fault}: {shown}"
+        assert await said(session, "again")
+
+
 async def test_a_command_that_leaves_without_a_word_is_an_error(cli: Cli, serving: Serving) -> None:
     async with serving(agent(cli)) as sessions:
         session = await sessions.open(agent="agent")
@@ -473,6 +502,16 @@ async def test_a_missing_command_fails_the_run_before_anything_is_stored(
         with pytest.raises(LoopError, match="no command 'perdure-no-such-command' on this worker"):
             await said(session, "hello")
         assert list(await session.entries()) == []
+
+
+def test_a_file_that_is_not_executable_is_told_apart_from_one_that_is_missing(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "agent").write_text("#!/bin/sh")
+    with pytest.raises(LoopError, match=r"agent' is not executable; chmod \+x makes it so"):
+        CommandLoop(["./agent"], cwd=tmp_path).check()
+    with pytest.raises(LoopError, match=r"there is no command '\./other' on this worker"):
+        CommandLoop(["./other"], cwd=tmp_path).check()
 
 
 async def test_a_missing_folder_fails_the_run_before_anything_is_stored(

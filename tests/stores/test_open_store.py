@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perdure.errors import StoreError
-from perdure.stores import FileStore, MemoryStore, PostgresStore, Store, open_store
+from perdure.stores import FileStore, MemoryStore, PostgresStore, Store, given_store, open_store
 
 
 def test_a_folder_is_named_by_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +36,7 @@ async def test_memory_is_a_fresh_store_each_time() -> None:
     assert isinstance(first, Store)
 
 
-@pytest.mark.parametrize("spec", ["", "files:", "memory:x", "sessions", "/var/lib", "redis://pw@h"])
+@pytest.mark.parametrize("spec", ["", "memory:x", "sessions", "/var/lib", "redis://pw@h"])
 def test_a_text_that_names_no_store_is_refused_with_what_is_accepted(spec: str) -> None:
     kind = spec.partition(":")[0]
     with pytest.raises(StoreError) as caught:
@@ -43,6 +44,20 @@ def test_a_text_that_names_no_store_is_refused_with_what_is_accepted(spec: str) 
     assert str(caught.value) == (
         f"{kind!r} is no kind of store; name a store as files:DIR, postgresql://… or memory:"
     )
+
+
+def test_files_need_a_folder() -> None:
+    with pytest.raises(StoreError) as caught:
+        open_store("files:")
+    assert str(caught.value) == (
+        "'files:' names no folder; write files:DIR, for example files:./sessions"
+    )
+
+
+@pytest.mark.parametrize("given", [5, None, FileStore, object()])
+def test_what_has_not_the_three_operations_is_no_store(given: Any) -> None:
+    with pytest.raises(StoreError, match="is no store: it needs create_session, load_entries and"):
+        given_store(given)
 
 
 @pytest.mark.parametrize("spec", ["postgresql://me:secret@db/sessions", "postgres://db/sessions"])
