@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from perdure.cli import approving, keeping, options, reading, steering, watching
+from perdure.cli import approving, keeping, options, reading, steering, talking, watching
 from perdure.cli.failures import DEBUG_VARIABLE
 from perdure.cli.store import store_app
 
@@ -250,5 +250,5 @@ def demo(
     raise typer.Exit(show_demo(folder, model=model, keep=keep, as_json=as_json))
 
 
-for group in (steering, approving, watching, reading, keeping):
+for group in (talking, steering, approving, watching, reading, keeping):
     app.add_typer(group.commands)

@@ -7,6 +7,7 @@ and in which store.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -208,3 +209,12 @@ def _declared(
     declared.__signature__ = inspect.Signature(parameters)
     declared.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def given_text(text: str | None) -> str | None:
+    """A text of the command line; - stands for standard input."""
+    if text != "-":
+        return text
+    if sys.stdin is None:
+        raise typer.BadParameter("standard input is closed; there is nothing to read from it")
+    return sys.stdin.read().removesuffix("\n")

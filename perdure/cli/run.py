@@ -1,20 +1,17 @@
-"""`perdure run`: what is said goes to standard output, what is done beside it to standard error."""
+"""`perdure run`."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import Any
 
 from perdure.cli.connection import check_store, finish, sessions_of
-from perdure.cli.entry_lines import call_line, plural, result_line, tokens_of
 from perdure.cli.place import Place
-from perdure.cli.screen import Screen, err, out, safe
-from perdure.codec import encode_entry, loads_json
+from perdure.cli.run_lines import RunPrinter, event_json, failure_json
+from perdure.cli.screen import err, out
 from perdure.errors import CommandError, PerdureError
-from perdure.messages import Message
 from perdure.protocol import WhenBusy
-from perdure.run import Run, RunEvent
+from perdure.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +49,7 @@ async def _run(place: Place, wanted: Wanted) -> None:
         *([] if wanted.text is None else [wanted.text]),
         run_id=wanted.run_id,
         when_busy=wanted.when_busy,
+        stream=wanted.wait and not wanted.as_json and out().is_terminal,
     )
     if not wanted.wait:
         _tell_accepted(run, wanted)
@@ -74,62 +72,14 @@ async def _tell_programs(run: Run) -> None:
         async for event in run:
             screen.json(event_json(event))
     except PerdureError as error:
-        told = {"type": type(error).__name__, "message": str(error)}
-        screen.json({"type": "run_failed", "run_id": run.id, "error": told})
+        screen.json(failure_json(run.id, error))
         raise
 
 
 async def _tell_people(run: Run) -> None:
-    printer = _Printer(run.session_id, out(), err())
-    async for event in run:
-        printer.show(event)
-
-
-class _Printer:
-    def __init__(self, session_id: str, answers: Screen, asides: Screen) -> None:
-        self._session_id = session_id
-        self._answers = answers
-        self._asides = asides
-
-    def show(self, event: RunEvent) -> None:
-        """Print what is worth seeing of an event."""
-        message = event.message
-        if event.type == "tool_execution_start":
-            self._aside(f"→ {call_line(event.tool_name, event.arguments)}", "yellow")
-        elif event.type == "approval_requested":
-            answer = shlex.join(["perdure", "approve", self._session_id, event.tool_call_id])
-            self._aside(f"{event.tool_name} waits for a person: {answer}", "yellow")
-        elif event.type == "message_end" and message is not None:
-            self._show_message(message)
-        elif event.type == "agent_end":
-            told = [plural(event.turn, "turn"), tokens_of(event.usage)]
-            self._aside(" · ".join(filter(None, told)), "dim")
-
-    def _show_message(self, message: Message) -> None:
-        if message.role == "tool_result":
-            self._aside(result_line(message), "red" if message.is_error else "green")
-        elif message.role == "assistant" and message.text:
-            self._answers.line(safe(message.text))
-            self._answers.flush()
-
-    def _aside(self, line: str, style: str) -> None:
-        self._asides.line(self._asides.styled(self._asides.fit(line), style))
-        self._asides.flush()
-
-
-def event_json(event: RunEvent) -> dict[str, Any]:
-    """An event as `run --json` tells it: every key always there."""
-    return {
-        "type": event.type,
-        "run_id": event.run_id,
-        "turn": event.turn,
-        "entries": [loads_json(encode_entry(entry)) for entry in event.entries],
-        "leaf_id": event.leaf_id,
-        "tool_call_id": event.tool_call_id,
-        "tool_name": event.tool_name,
-        "arguments": event.arguments,
-        "is_error": event.is_error,
-        "usage": None if event.usage is None else event.usage.to_wire(),
-        "is_passing": event.is_passing,
-        "approved": event.approved,
-    }
+    printer = RunPrinter(run.session_id, out(), err())
+    try:
+        async for event in run:
+            printer.show(event)
+    finally:
+        printer.end_line()

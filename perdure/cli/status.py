@@ -40,19 +40,19 @@ async def _show(place: Place, watch: bool, as_json: bool) -> None:
     shown: dict[str, Any] = {}
     while True:
         is_live = await is_running(client, place)
-        told = await _told(remote_of(client, place) if is_live else None, store, place)
+        told = await told_of(remote_of(client, place) if is_live else None, store, place)
         if told != shown:
             if as_json:
                 screen.json(told)
             else:
-                _print(screen, told, in_place=watch and screen.is_terminal)
+                print_status(screen, told, in_place=watch and screen.is_terminal)
         if not watch:
             return
         shown = told
         await asyncio.sleep(PAUSE)
 
 
-async def _told(remote: RemoteSession | None, store: Store, place: Place) -> dict[str, Any]:
+async def told_of(remote: RemoteSession | None, store: Store, place: Place) -> dict[str, Any]:
     """What is known: from the workflow, if it runs, and from the store, if that is its own."""
     transcript: Transcript | None = None
     try:
@@ -90,7 +90,8 @@ async def answer_of(remote: RemoteSession) -> Status | None:
         ) from None
 
 
-def _print(screen: Screen, told: dict[str, Any], *, in_place: bool) -> None:
+def print_status(screen: Screen, told: dict[str, Any], *, in_place: bool) -> None:
+    """Print how a session stands; `in_place` of what the terminal showed before."""
     if in_place:
         screen.write("\x1b[H\x1b[2J")
     for name, value, style in _rows(told):

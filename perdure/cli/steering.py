@@ -1,12 +1,9 @@
-"""The commands that change a session: `run`, `append`, `branch`, `fork`, `compact`, `cancel`,
+"""The commands that change a session: `append`, `branch`, `fork`, `compact`, `cancel`,
 `close`.
 """
 
 from __future__ import annotations
 
-import sys
-from dataclasses import replace
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -15,67 +12,6 @@ from perdure.cli import options
 from perdure.cli.place import Place
 
 commands = typer.Typer()
-
-
-class Busy(StrEnum):
-    """What a run does when the session is busy."""
-
-    QUEUE = "queue"
-    REJECT = "reject"
-    STEER = "steer"
-
-
-@commands.command()
-@options.on_session
-def run(
-    place: Place,
-    text: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TEXT]",
-            help="What to say; - reads it from standard input. Without it the session continues "
-            "from its leaf.",
-            show_default=False,
-        ),
-    ] = None,
-    agent: options.Agent = None,
-    wait: Annotated[
-        bool,
-        typer.Option("--wait/--no-wait", help="Wait for the end, or print the run's ID and leave."),
-    ] = True,
-    run_id: Annotated[
-        str | None,
-        typer.Option(
-            "--run-id",
-            metavar="ID",
-            help="An ID of your own for the run: sent twice, it runs once.",
-            show_default=False,
-        ),
-    ] = None,
-    when_busy: Annotated[
-        Busy,
-        typer.Option(
-            help="While the session is busy, wait for a turn, be refused, or join the run in "
-            "progress.",
-        ),
-    ] = Busy.QUEUE,
-    otel: options.Otel = None,
-    as_json: options.Json = False,
-) -> None:
-    """Say something to a session, and see what its agent does.
-
-    The session is created when it is not there. The answer goes to standard output; tools and
-    tokens go to standard error. Ctrl-C leaves, and the run goes on.
-
-    \b
-    perdure run user-42 "Where is order 7?" --agent support
-    cat report.txt | perdure run user-42 -
-    perdure run user-42 "Look again." --json | jq .type
-    """
-    from perdure.cli.run import Wanted, run_session
-
-    wanted = Wanted(_given(text), agent, run_id, when_busy.value, wait, as_json)
-    run_session(replace(place, otel=otel), wanted)
 
 
 @commands.command()
@@ -116,7 +52,7 @@ def append(
 
     if not texts and not entries:
         raise typer.BadParameter("nothing to append; give a TEXT, or an entry with --entry")
-    said = [given for text in texts or [] if (given := _given(text)) is not None]
+    said = [given for text in texts or [] if (given := options.given_text(text)) is not None]
     append_entries(
         place,
         read_entries(said, entries or [], meta=meta),
@@ -258,11 +194,3 @@ def close(
     from perdure.cli.verbs import close as end
 
     end(place, as_json=as_json)
-
-
-def _given(text: str | None) -> str | None:
-    if text != "-":
-        return text
-    if sys.stdin is None:
-        raise typer.BadParameter("standard input is closed; there is nothing to read from it")
-    return sys.stdin.read().removesuffix("\n")

@@ -52,7 +52,7 @@ async def _show(
     if as_json:
         screen.json(_as_json(record, transcript, leaf_id, found))
     else:
-        _print(screen, record, transcript, leaf_id, found, show_all)
+        print_tree(screen, record, transcript, leaf_id, found, show_all)
 
 
 def chosen_leaf(transcript: Transcript, given: str | None) -> str:
@@ -67,7 +67,7 @@ def chosen_leaf(transcript: Transcript, given: str | None) -> str:
     return leaf_id
 
 
-def _print(
+def print_tree(
     screen: Screen,
     record: SessionRecord,
     transcript: Transcript,
@@ -75,6 +75,7 @@ def _print(
     forks: dict[str, list[str]] | None,
     show_all: bool,
 ) -> None:
+    """Print a tree; of the forks None says that they were not looked for."""
     leaves = len(transcript.leaves())
     size = f"{plural(len(transcript), 'entry', 'entries')}"
     if leaves > 1:

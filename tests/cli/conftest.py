@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from perdure.dev_server import DevServer
 from tests.cli.sessions import conversation, fork_of_conversation, long_conversation, write
+from tests.cli.terminal import Terminal, terminal
 from tests.cli.test_command_line import PERDURE, perdure
 
 CREW = '''
@@ -49,6 +51,8 @@ def answer(messages):
 
 
 support = Agent("support", model=ScriptedModel(answer), tools=[find_order, refund])
+poem = " ".join(f"word{number}" for number in range(1, 1_000))
+poet = Agent("poet", model=ScriptedModel(poem, delay=300, stream=True))
 slow = Agent("slow", model=ScriptedModel("at last", delay=600))
 '''
 
@@ -81,6 +85,18 @@ class Served:
         settings = {"TEMPORAL_ADDRESS": self.address, "PERDURE_TASK_QUEUE": "cli"} | environment
         return perdure(*arguments, cwd=self.folder, **settings)
 
+    def terminal(
+        self, *arguments: str, columns: int = 80, **environment: str
+    ) -> AbstractContextManager[Terminal]:
+        """A command in that folder, in a terminal of so many columns."""
+        settings = {"TEMPORAL_ADDRESS": self.address, "PERDURE_TASK_QUEUE": "cli"} | environment
+        return terminal(*arguments, cwd=self.folder, columns=columns, **settings)
+
+    def piped(self, text: str, *arguments: str) -> tuple[int, str, str]:
+        """What a command makes of a standard input."""
+        settings = {"TEMPORAL_ADDRESS": self.address, "PERDURE_TASK_QUEUE": "cli"}
+        return perdure(*arguments, cwd=self.folder, given=text, **settings)
+
     def printed(self, *arguments: str) -> str:
         """What a command prints that must succeed."""
         status, said, errors = self.perdure(*arguments)
@@ -90,18 +106,18 @@ class Served:
 
 @pytest.fixture(scope="session")
 def served(server: DevServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A worker process that serves the agents `support` and `slow`."""
+    """A worker process that serves the agents `support`, `slow` and `poet`."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "crew.py").write_text(CREW)
     worker = subprocess.Popen(
-        [PERDURE, "worker", "crew:support", "crew:slow", "--task-queue", "cli"],
+        [PERDURE, "worker", "crew:support", "crew:slow", "crew:poet", "--task-queue", "cli"],
         cwd=folder,
         env=_environment(server),
         stderr=subprocess.PIPE,
         text=True,
     )
     assert worker.stderr is not None
-    assert "serving support, slow" in worker.stderr.readline()
+    assert "serving support, slow, poet" in worker.stderr.readline()
     try:
         yield Served(folder, server.address)
     finally:

@@ -27,6 +27,7 @@ class Terminal:
         self.process = process
         self._controller = controller
         self._printed = b""
+        self._taken = 0
 
     @property
     def printed(self) -> str:
@@ -39,6 +40,16 @@ class Terminal:
             if not self._read():
                 raise AssertionError(f"{pattern!r} was not printed, but {self.printed!r}")
         return self.printed
+
+    def wait_for_more(self, pattern: str) -> str:
+        """Read until the pattern was printed after what was waited for before, and answer with all
+        that was printed since.
+        """
+        while not (found := re.search(pattern, since := self.printed[self._taken :], re.DOTALL)):
+            if not self._read():
+                raise AssertionError(f"{pattern!r} was not printed, but {since!r}")
+        self._taken += found.end()
+        return since[: found.end()]
 
     def press(self, keys: bytes) -> None:
         """Type."""

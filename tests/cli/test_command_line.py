@@ -23,14 +23,17 @@ broken = 1 / {divisor}
 """
 
 
-def perdure(*arguments: str, cwd: Path, **environment: str) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error."""
+def perdure(
+    *arguments: str, cwd: Path, given: str | None = None, **environment: str
+) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error; `given` comes from a pipe."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("PERDURE_")}
     ended = subprocess.run(
         [PERDURE, *arguments],
         cwd=cwd,
         env=own | environment,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL if given is None else None,
+        input=given,
         capture_output=True,
         text=True,
         check=False,
