@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -81,15 +81,16 @@ async def serve(
     alive_file: Path | None = None,
     payloads: str | None = None,
     otel: bool | None = None,
+    when_serving: Callable[[], None] | None = None,
 ) -> signal.Signals:
     """Connect, unless a client is given, and serve until SIGTERM or SIGINT; then let running steps
     finish, and answer with the signal. A second signal ends the process at once.
 
     `tenant`, `deployment` and `grace` are as `build_worker` has them, `payloads` is as
-    `connect_client` has it. The `alive_file` is renewed
-    as long as the worker runs and reaches the server, see `perdure.liveness`. With `otel`, or
-    PERDURE_OTEL, the worker tells OpenTelemetry what it does; where it connects by itself,
-    Temporal's own metrics are told, too.
+    `connect_client` has it. The `alive_file` is renewed as long as the worker runs and reaches the
+    server, see `perdure.liveness`. With `otel`, or PERDURE_OTEL, the worker tells OpenTelemetry
+    what it does; where it connects by itself, Temporal's own metrics are told, too. `when_serving`
+    is called once the worker serves.
 
     Raises ServerError when the server cannot be reached, or refuses the worker.
     """
@@ -116,6 +117,8 @@ async def serve(
         ):
             served = ", ".join(agent.name for agent in agents) or "no agent"
             logger.info("serving %s on task queue %r%s", served, worker.task_queue, _as(deployment))
+            if when_serving is not None:
+                when_serving()
             stopped_by = await told
             logger.info("stopping: running steps may finish, at most %s", grace)
     except RuntimeError as error:  # the SDK's: the server refused the worker

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from perdure.cli import approving, keeping, options, reading, steering, talking, watching
+from perdure.cli import approving, keeping, reading, serving, steering, talking, watching
 from perdure.cli.failures import DEBUG_VARIABLE
 from perdure.cli.store import store_app
 
@@ -51,95 +51,6 @@ def common(
         # A terminal that cannot show a character shows another; that is no reason to fail.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-
-
-@app.command()
-def worker(
-    agents: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="MODULE:ATTRIBUTE…",
-            help="Where the agents are, for example support:agent. Without any, PERDURE_AGENTS.",
-            show_default=False,
-        ),
-    ] = None,
-    store: options.Store = None,
-    task_queue: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The task queue to poll. Otherwise PERDURE_TASK_QUEUE; perdure when that is not "
-            "set either.",
-            show_default=False,
-        ),
-    ] = None,
-    tenant: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Serve the sessions of this tenant only. Otherwise PERDURE_TENANT.",
-            show_default=False,
-        ),
-    ] = None,
-    payloads: options.Payloads = None,
-    deployment: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The deployment that the worker is a version of. Otherwise "
-            "TEMPORAL_DEPLOYMENT_NAME.",
-            show_default=False,
-        ),
-    ] = None,
-    build_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="Which version of the deployment it is. Otherwise TEMPORAL_WORKER_BUILD_ID.",
-            show_default=False,
-        ),
-    ] = None,
-    versioning: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOW",
-            help="When sessions move to a new version: auto-upgrade (at the next step) or pinned "
-            "(when their workflow continues as new). Otherwise PERDURE_VERSIONING; auto-upgrade.",
-            show_default=False,
-        ),
-    ] = None,
-    grace: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="How long running steps may take when the worker is told to stop. Otherwise "
-            "PERDURE_GRACE; 30.",
-            show_default=False,
-        ),
-    ] = None,
-    otel: options.Otel = None,
-) -> None:
-    """Serve agents until told to stop.
-
-    Where Temporal is comes from the SDK's environment configuration (TEMPORAL_ADDRESS,
-    TEMPORAL_NAMESPACE, a profile, TLS, an API key). PERDURE_KEYS or PERDURE_KEYS_FILE turns on
-    encryption. SIGTERM and Ctrl-C let running steps finish, for up to half a minute; a second one
-    does not.
-    """
-    from perdure.cli.worker import Serving, serve_agents
-
-    given = Serving(
-        store=store,
-        task_queue=task_queue,
-        tenant=tenant,
-        payloads=payloads,
-        deployment=deployment,
-        build_id=build_id,
-        versioning=versioning,
-        grace=grace,
-        otel=otel,
-    )
-    raise typer.Exit(serve_agents(agents or [], given))
 
 
 @app.command()
@@ -250,5 +161,5 @@ def demo(
     raise typer.Exit(show_demo(folder, model=model, keep=keep, as_json=as_json))
 
 
-for group in (talking, steering, approving, watching, reading, keeping):
+for group in (serving, talking, steering, approving, watching, reading, keeping):
     app.add_typer(group.commands)

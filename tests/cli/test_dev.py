@@ -1,0 +1,175 @@
+"""`perdure dev`: one command with a server, its UI, and a worker that begins anew."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from perdure.dev_server import _free_port
+from tests.cli.terminal import Terminal, plain, terminal
+from tests.cli.test_command_line import PERDURE, perdure
+
+SHOP = """
+from perdure import Agent
+from perdure.testing import ScriptedModel
+
+support = Agent("support", model=ScriptedModel(lambda messages: "{answer}", delay={delay}))
+"""
+CTRL_C, CTRL_D = b"\x03", b"\x04"
+
+
+class Dev:
+    """`perdure dev` in a terminal, and its folder."""
+
+    def __init__(self, window: Terminal, folder: Path, port: int, ui_port: int) -> None:
+        self.window = window
+        self.folder = folder
+        self.ui = f"http://127.0.0.1:{ui_port}"
+        self.address = f"127.0.0.1:{port}"
+
+    def write(self, answer: str, delay: float = 0) -> None:
+        write(self.folder, answer, delay)
+
+    def say(self, text: str) -> str:
+        status, said, errors = perdure(
+            "run", "demo", text, "--agent", "support", cwd=self.folder,
+            TEMPORAL_ADDRESS=self.address,
+        )  # fmt: skip
+        assert status == 0, errors
+        return said
+
+    def processes(self) -> list[psutil.Process]:
+        me = psutil.Process(self.window.process.pid)
+        return [me, *me.children(recursive=True)]
+
+
+def write(folder: Path, answer: str, delay: float = 0) -> None:
+    # Watched is the time of the last change, too: a file that is written twice at once is not
+    # taken for the same by Python.
+    (folder / "shop.py").write_text(SHOP.format(answer=answer, delay=delay))
+
+
+@contextmanager
+def developing(folder: Path, *options: str) -> Iterator[Dev]:
+    port, ui_port = _free_port(), _free_port()
+    with terminal(
+        "dev", "shop:support", "--port", str(port), "--ui-port", str(ui_port), *options,
+        cwd=folder, columns=120, PYTHONDONTWRITEBYTECODE="1",
+    ) as window:  # fmt: skip
+        yield Dev(window, folder, port, ui_port)
+
+
+def test_a_change_is_served_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    write(tmp_path, "one")
+    with developing(tmp_path) as dev:
+        told = plain(dev.window.wait_for_more("Ctrl-C ends it"))
+        assert f"Temporal  {dev.address}\nUI        {dev.ui}\nsessions  files:./sessions\n" in told
+        assert "✓ serving support\n" in told
+        hint = next(line for line in told.splitlines() if "perdure chat" in line)
+        assert hint == f"  TEMPORAL_ADDRESS={dev.address} perdure chat demo --agent support"
+        with urllib.request.urlopen(dev.ui) as page:
+            assert page.status == 200
+        assert dev.say("Hello.") == "one\n"
+
+        dev.write("two")
+        dev.window.wait_for_more(r"shop\.py changed.*✓ serving support")
+        assert dev.say("And now?") == "two\n"
+
+        processes = dev.processes()
+        assert len(processes) >= 4
+        dev.window.press(CTRL_C)
+        status, printed = dev.window.end()
+        assert (status, "Traceback" in printed) == (0, False)
+        assert psutil.wait_procs(processes[1:], timeout=10)[1] == []
+    assert (tmp_path / "sessions/demo.jsonl").exists()
+
+
+def test_a_source_that_is_broken_is_shown_and_served_when_it_is_mended(tmp_path: Path) -> None:
+    write(tmp_path, "one")
+    with developing(tmp_path) as dev:
+        dev.window.wait_for_more("Ctrl-C ends it")
+        for source, told in (
+            ("def f(:\n", r'✗   File ".*shop.py", line 1.*✗ SyntaxError'),
+            ("def f():\n    return 1 / 0\nf()\n", r'✗   File ".*shop.py", line 2, in f.*✗ ZeroDiv'),
+            ("support = 5\n", "✗ 'shop:support' is not an Agent but int"),
+        ):
+            (tmp_path / "shop.py").write_text(source)
+            said = plain(dev.window.wait_for_more(f"{told}.*until a source changes"))
+            assert "Traceback" not in said
+            assert "importlib" not in said
+            assert not any("dev_worker" in " ".join(each.cmdline()) for each in dev.processes())
+        dev.write("mended")
+        dev.window.wait_for_more("✓ serving support")
+        assert dev.say("Hello.") == "mended\n"
+        dev.window.press(CTRL_C)
+        assert dev.window.end()[0] == 0
+
+
+def test_a_run_outlives_a_reload(tmp_path: Path) -> None:
+    write(tmp_path, "too late", delay=600)
+    with developing(tmp_path, "--grace", "0") as dev:
+        dev.window.wait_for_more("Ctrl-C ends it")
+        with subprocess.Popen(
+            [PERDURE, "run", "demo", "Hello.", "--agent", "support"],
+            cwd=tmp_path,
+            env=os.environ | {"TEMPORAL_ADDRESS": dev.address},
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as run:
+            while '"Hello."' not in perdure("log", "demo", "--json", cwd=tmp_path)[1]:
+                pass
+            dev.write("in time")
+            assert run.communicate(timeout=60)[0] == "in time\n"
+        dev.window.press(CTRL_C)
+        assert dev.window.end()[0] == 0
+
+
+def test_the_server_remembers_in_a_file_and_nothing_outlives_a_kill(tmp_path: Path) -> None:
+    write(tmp_path, "one")
+    with developing(tmp_path, "--db", "temporal.db") as dev:
+        dev.window.wait_for_more("Ctrl-C ends it")
+        assert dev.say("Hello.") == "one\n"
+        processes = dev.processes()
+        dev.window.process.send_signal(signal.SIGKILL)
+        dev.window.process.wait()
+        assert psutil.wait_procs(processes[1:], timeout=20)[1] == []
+    with developing(tmp_path, "--db", "temporal.db") as dev:
+        dev.window.wait_for_more("Ctrl-C ends it")
+        status, said, _ = perdure(
+            "ls", "--live", "--json", cwd=tmp_path, TEMPORAL_ADDRESS=dev.address
+        )
+        assert (status, '"demo"' in said) == (0, True)
+        dev.window.press(CTRL_C)
+        assert dev.window.end()[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ([], "perdure: no agents to serve; name them: perdure dev support:agent"),
+        (["shop:support", "--watch", "nowhere"], "perdure: 'nowhere' cannot be watched: it is no"),
+        (["shop:support", "--port", "{taken}"], "perdure: port {taken} cannot be had (Address "),
+        (["shop:support", "--port", "{free}", "--ui-port", "{taken}"], "perdure: port {taken} can"),
+    ],
+)
+def test_what_cannot_be_developed_is_one_line(
+    tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = {"taken": taken.getsockname()[1], "free": _free_port()}
+        status, said, errors = perdure(
+            "dev", *(argument.format(**ports) for argument in arguments), cwd=tmp_path
+        )
+    assert (status, said) == (1, "")
+    assert errors.startswith(expected.format(**ports))
+    assert len(errors.splitlines()) == 1
