@@ -38,7 +38,9 @@ def complete_entry(context: typer.Context, incomplete: str) -> list[str]:
     from perdure.cli.stored import load
 
     try:
-        _, transcript = load(where_of(context), str(context.params["session_id"]))
+        # Behind an option without its value nothing is parsed.
+        session_id = context.params.get("session_id") or context.args[0]
+        _, transcript = load(where_of(context), session_id)
     except Exception:  # noqa: BLE001 - a shell that completes has no use for an error
         return []
     latest_first = reversed(transcript.entries)

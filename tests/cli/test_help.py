@@ -11,8 +11,9 @@ from typer.main import get_command
 from perdure.cli.app import app
 from tests.cli.test_command_line import perdure
 
+NOT_ABOUT_SESSIONS = {"clean-payloads", "codec-server", "demo", "dev", "store", "worker"}
 GROUP: Any = get_command(app)
-VERBS = sorted(set(GROUP.commands) - {"clean-payloads", "codec-server", "demo", "store", "worker"})
+VERBS = sorted(set(GROUP.commands) - NOT_ABOUT_SESSIONS)
 """Commands that are about sessions."""
 
 
@@ -24,7 +25,7 @@ def help_of(name: str) -> str:
 
 def test_all_verbs_are_there() -> None:
     assert {
-        "append", "approve", "branch", "cancel", "close", "compact", "export", "fork",
+        "append", "approve", "branch", "cancel", "chat", "close", "compact", "export", "fork",
         "import", "log", "ls", "run", "status", "tree", "verify",
     } <= set(VERBS)  # fmt: skip
 
@@ -41,6 +42,7 @@ def test_every_command_has_json_and_says_which_store(name: str) -> None:
     told = help_of(name)
     assert "--json" in told
     assert "--store" in told
+    assert "--tenant" in told
 
 
 def test_a_shell_completes_the_ids_of_sessions(folder: Path) -> None:
@@ -51,6 +53,17 @@ def test_a_shell_completes_the_ids_of_sessions(folder: Path) -> None:
         COMP_CWORD="2",
     )
     assert (status, said.split()) == (0, ["user-42"])
+
+
+def test_a_shell_completes_the_ids_of_entries(folder: Path) -> None:
+    for words in ("perdure branch user-42 aaaaaa1", "perdure log user-42 --leaf aaaaaa1"):
+        status, said, _ = perdure(
+            cwd=folder,
+            _PERDURE_COMPLETE="complete_bash",
+            COMP_WORDS=words,
+            COMP_CWORD=str(len(words.split()) - 1),
+        )
+        assert (status, said.split()) == (0, ["aaaaaa11", "aaaaaa10"])
 
 
 def test_a_shell_completes_commands(folder: Path) -> None:

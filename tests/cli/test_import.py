@@ -301,6 +301,18 @@ def test_an_imported_session_is_stored_under_an_id_that_is_free(tmp_path: Path) 
     assert perdure("import", "log.jsonl", "--session", "shop/1", cwd=tmp_path)[0] == 0
 
 
+def test_a_log_comes_from_standard_input(tmp_path: Path) -> None:
+    given = log(tmp_path, asks("u1", None, "Hello.")).read_text()
+    status, said, errors = perdure("import", "-", cwd=tmp_path, given=given)
+    assert (status, errors) == (0, "")
+    assert said == "5f1c · 1 entry, 1 branch\n"
+
+    nameless = json.dumps({"type": "session_init"}) + "\n"
+    status, _, errors = perdure("import", "-", cwd=tmp_path, given=nameless)
+    assert status == 1
+    assert errors == "perdure: the log does not name its session; do it with --session\n"
+
+
 def test_an_export_comes_back_as_it_was(folder: Path) -> None:
     perdure("export", "user-42", "-o", "copy.jsonl", cwd=folder)
     assert perdure("import", "copy.jsonl", "--session", "copy", cwd=folder)[0] == 0

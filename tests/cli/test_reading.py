@@ -158,6 +158,15 @@ def test_stored_sessions_are_listed_without_a_server(folder: Path) -> None:
     assert "what-if" not in printed(folder, "ls", "user", "--stored")
 
 
+def test_a_tenant_has_sessions_of_its_own(folder: Path) -> None:
+    write(folder / "sessions", "acme:user-42", conversation()[:1])
+    assert printed(folder, "tree", "user-42", "--tenant", "acme").startswith("user-42 · 1 entry\n")
+    said = printed(folder, "ls", "--stored", "--tenant", "acme", "--json")
+    assert [json.loads(line)["session_id"] for line in said.splitlines()] == ["user-42"]
+    status, _, errors = perdure("log", "user-42", "--tenant", "No!", cwd=folder)
+    assert (status, errors.startswith("perdure: 'No!' cannot name a tenant; ")) == (1, True)
+
+
 def test_the_store_is_that_of_the_option_then_that_of_the_environment(folder: Path) -> None:
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
@@ -179,6 +188,14 @@ def test_every_line_fits_the_terminal(folder: Path, columns: int, arguments: lis
     assert status == 0
     assert max(map(width_of, lines)) <= columns
     assert any("user" in line for line in lines)
+
+
+@pytest.mark.parametrize("columns", [1, 5, 9, 13, 20])
+def test_a_list_fits_any_terminal(folder: Path, columns: int) -> None:
+    with terminal("ls", "--stored", cwd=folder, columns=columns) as window:
+        status, said = window.end()
+    assert status == 0
+    assert max(map(width_of, plain(said).splitlines())) <= columns
 
 
 def test_there_is_colour_on_a_terminal_and_nowhere_else(folder: Path) -> None:

@@ -164,9 +164,32 @@ def test_the_leaf_goes_back_and_a_fork_goes_elsewhere(served: Served) -> None:
     assert told == {"session_id": "b1", "leaf_id": ""}
 
 
+def test_the_start_is_gone_back_to_when_it_is_asked_for_and_not_by_a_slip(served: Served) -> None:
+    served.printed("append", "b2", "One.", "Two.")
+    _, second = ids(served, "b2")
+    for slip in ([""], [], [second, "--to-start"], ["--to-start", "--before"]):
+        status, said, errors = served.perdure("branch", "b2", *slip)
+        assert (status, said) == (2, "")
+        assert "name the ENTRY to go back to, or say --to-start" in " ".join(errors.split())
+    assert json.loads(served.printed("status", "b2", "--json"))["leaf_id"] == second
+    assert served.printed("branch", "b2", "--to-start") == "leaf: before the first entry\n"
+
+
 def test_a_conversation_is_compacted_once(served: Served) -> None:
     served.printed("append", "k1", "Where is order 7?", "--agent", "support")
-    assert served.printed("compact", "k1") == "summary: They talked about order 7.\n"
+    assert shape(served.printed("compact", "k1", "--json")) == {
+        "session_id": "*",
+        "entry": {
+            "type": "compaction",
+            "id": "*",
+            "parent_id": "*",
+            "created_at": "*",
+            "summary": "They talked about order 7.",
+            "first_kept_id": "",
+            "tokens_before": 0,
+        },
+    }
+    assert served.printed("compact", "k1") == "nothing to summarize\n"
     assert json.loads(served.printed("compact", "k1", "--json")) == {
         "session_id": "k1",
         "entry": None,
@@ -184,9 +207,9 @@ def test_a_session_that_was_closed_goes_on_with_its_next_run(served: Served) -> 
 
 def test_a_run_is_left_alone_watched_and_cancelled(served: Served) -> None:
     run_id = served.printed(
-        "run", "c1", "Hello.", "--agent", "slow", "--run-id", "mine", "--no-wait"
+        "run", "c1", "Hello.", "--agent", "slow", "--run-id", "mine", "--no-wait", "--json"
     )
-    assert run_id == "mine\n"
+    assert json.loads(run_id) == {"session_id": "c1", "run_id": "mine"}
     with terminal(
         "status", "c1", "--watch", cwd=served.folder, TEMPORAL_ADDRESS=served.address
     ) as window:
@@ -336,8 +359,17 @@ def test_a_call_that_waits_for_a_person_is_seen_and_answered(served: Served) -> 
     served.printed("run", "a2", "A refund, please.", "--agent", "support", "--no-wait")
     while not (waiting := json.loads(served.printed("status", "a2", "--json"))["approvals"]):
         pass
-    assert [(call["tool_call_id"], call["arguments"]) for call in waiting] == [
-        ("pay-1", {"cents": 900})
+    assert [call | {"run_id": "*", "since": "*", "call_digest": "*"} for call in waiting] == [
+        {
+            "tool_call_id": "pay-1",
+            "tool_name": "refund",
+            "arguments": {"cents": 900},
+            "is_cut": False,
+            "run_id": "*",
+            "turn": 1,
+            "since": "*",
+            "call_digest": "*",
+        }
     ]
     assert "pay-1: refund(cents=900)" in served.printed("status", "a2")
 
@@ -347,7 +379,12 @@ def test_a_call_that_waits_for_a_person_is_seen_and_answered(served: Served) -> 
     assert unfit[0] == 1
     assert "cents" in unfit[2]
     said = served.printed("approve", "a2", "pay-1", "--arguments", '{"cents": 500}', "--json")
-    assert json.loads(said)["approved"] is True
+    assert json.loads(said) == {
+        "session_id": "a2",
+        "tool_call_id": "pay-1",
+        "approved": True,
+        "reason": None,
+    }
     while json.loads(served.printed("status", "a2", "--json"))["state"] != "idle":
         pass
     assert "refunded 500" in served.printed("log", "a2", "--json")
@@ -363,7 +400,7 @@ def test_the_store_of_someone_else_is_noticed(served: Served) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["run", "x", "Hi."], ["status", "x"], ["ls"]],
+    [["run", "x", "Hi."], ["chat", "x"], ["status", "x"], ["ls"]],
 )
 def test_no_server_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
     status, said, errors = perdure(*arguments, cwd=tmp_path, TEMPORAL_ADDRESS="127.0.0.1:1")
