@@ -15,7 +15,7 @@ MOST_LINES = 30
 """Lines of an argument that are shown; the log has the rest."""
 
 _CHOICE = "y/n/e? "
-_LEGEND = "y: run it · n: do not, and why · e: edit the arguments"
+_LEGEND = "y: run it · n: no, and why · e: edit it"
 
 
 @dataclass(frozen=True, slots=True)

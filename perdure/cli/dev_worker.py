@@ -30,7 +30,8 @@ from perdure.worker import given_grace, serve
 def main() -> int:
     """Serve until told to stop, or until the one who started us is gone; the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("perdure.worker").setLevel(logging.WARNING)  # `perdure dev` says it
+    for name in ("perdure.worker", "temporalio"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # `perdure dev` says how a worker fares
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         agents = load_agents(os.environ["PERDURE_AGENTS"])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 
 import pytest
 
 from perdure.cli.screen import width_of
 from tests.cli.conftest import Served
 from tests.cli.terminal import Terminal, plain
+from tests.cli.test_command_line import PERDURE
 
 CTRL_C, CTRL_D, UP = b"\x03", b"\x04", b"\x1b[A"
 
@@ -251,6 +254,36 @@ def test_a_chat_needs_an_agent(served: Served) -> None:
         "",
         "perdure: the session has no agent yet; name the one to talk to with --agent\n",
     )
+
+
+def test_a_damaged_log_is_one_line(served: Served) -> None:
+    served.printed("append", "chat/13", "Hello.", "--agent", "support")
+    served.printed("close", "chat/13")
+    (log,) = (served.folder / "sessions").rglob("*13.jsonl")
+    log.write_bytes(log.read_bytes().replace(b'"message"', b'"mess', 1))
+    status, said, errors = served.piped("Hi.", "chat", "chat/13")
+    assert (status, said) == (1, "")
+    assert "line 2" in errors
+    assert len(errors.splitlines()) == 1
+
+
+def test_a_reader_that_leaves_early_ends_it_quietly(served: Served) -> None:
+    with subprocess.Popen(
+        [PERDURE, "chat", "chat/14", "--agent", "support", "--task-queue", "cli"],
+        cwd=served.folder,
+        env=os.environ | {"TEMPORAL_ADDRESS": served.address},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"One.\n")
+        process.stdin.flush()
+        process.stdout.read(1)
+        process.stdout.close()
+        _, errors = process.communicate(b"Two.\n")
+    assert (process.returncode, b"Traceback" in errors) == (141, False)
 
 
 def test_an_answer_is_streamed_to_a_terminal_and_whole_in_a_pipe(served: Served) -> None:
