@@ -161,9 +161,7 @@ class Conversation:
             tells_input=tells_input,
         )
         try:
-            if first is not None:
-                self._show(first, printer)
-            self._follow(watched, printer)
+            self._follow(watched, printer, first)
         except RunCancelledError:
             printer.aside("✗ cancelled", "dim")
             self._has_failed = True
@@ -175,12 +173,12 @@ class Conversation:
         finally:
             printer.end_line()
 
-    def _follow(self, watched: WatchedRun, printer: RunPrinter) -> None:
+    def _follow(self, watched: WatchedRun, printer: RunPrinter, first: RunEvent | None) -> None:
         is_told = False
         asked: set[str] = set()
         while True:
             try:
-                event = self._runner.run(watched.next())
+                event, first = first or self._runner.run(watched.next()), None
                 if event is not None:
                     self._show(event, printer)
                     question = event.approval if event.type == "approval_requested" else None
