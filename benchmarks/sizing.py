@@ -41,8 +41,8 @@ async def measure(scale: Scale) -> list[Figure]:
     appends, sealed_appends = await _appends(keys, scale.pick(50, 400))
     return [
         *memory,
-        Figure("turns a second, 16 sessions, encrypted", sealed, "/s", yardstick=plain),
-        Figure("appends a second, encrypted store", sealed_appends, "/s", yardstick=appends),
+        Figure("turns a second, 16 sessions, encrypted", sealed, plain),
+        Figure("appends a second, 16 sessions, encrypted store", sealed_appends, appends),
     ]
 
 
@@ -57,8 +57,8 @@ async def _memory(client: Client, address: str, sessions: int) -> list[Figure]:
             after = _resident(worker.process.pid)
             await worker.stop()
     return [
-        Figure("memory of a worker", before / 1e6, "MB"),
-        Figure("memory of an idle session in it", (after - before) / sessions / 1e3, "kB"),
+        Figure("memory of a worker", before),
+        Figure("memory of an idle session in it", (after - before) / sessions),
     ]
 
 
