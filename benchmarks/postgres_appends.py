@@ -51,11 +51,10 @@ async def measure(scale: Scale) -> list[Figure]:
             server.cleanup()
 
 
-async def _figures(
-    url: str, store: PostgresStore, pool: Any, rounds: int, large: int
-) -> list[Figure]:
+async def _figures(url: str, store: PostgresStore, pool: Any, scale: Scale) -> list[Figure]:
+    rounds = scale.pick(3, 15)
     await pool.execute(_BARE)
-    sizes = {"10,000": 10_000, "100,000": large}
+    sizes = {"10,000": 10_000, "100,000": scale.pick(20_000, 100_000)}
     for session_id in [*map(str, range(SESSIONS)), "short", *sizes]:
         await store.create_session(session_id)
     for session_id, size in sizes.items():

@@ -59,7 +59,7 @@ class Pace:
 
 async def measure(scale: Scale) -> list[Figure]:
     """One session at a time, then many."""
-    rounds = scale.pick(5, 20)
+    rounds = scale.pick(3, 20)
     async with serving(talker(), clerk()) as sessions:
         ours, bare, idle = await _compete(
             await _sessions(sessions, "talker", 1),
@@ -87,12 +87,12 @@ async def measure(scale: Scale) -> list[Figure]:
             Figure("tool turn: latency", tool.latency, bare_tool.latency),
             Figure("turns a second, 1 session", ours.rate, bare.rate),
         ]
-        for count, turns in ((16, scale.pick(4, 8)), (64, scale.pick(2, 8))):
+        for count, turns in ((16, scale.pick(3, 8)), (64, scale.pick(1, 8))):
             ours, bare = await _compete(
                 await _sessions(sessions, "talker", count),
                 await _bare(sessions, count),
                 turns=turns,
-                rounds=scale.pick(3, 7),
+                rounds=scale.pick(2, 7),
             )
             figures += [
                 Figure(f"turns a second, {count} sessions", ours.rate, bare.rate),
