@@ -161,6 +161,8 @@ def _stores() -> Iterable[Line]:
 
 
 def _sizing() -> Iterable[Line]:
+    for process in ("worker", "server", "client"):
+        yield Line("sizing", f"processor time of a plain turn: {process}", "s")
     yield Line("sizing", "memory of a worker", "bytes")
     yield Line("sizing", "memory of an idle session in it", "bytes")
     yield Line("sizing", "turns a second, 16 sessions, encrypted", "/s")

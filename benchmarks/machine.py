@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
@@ -24,7 +25,7 @@ def facts() -> dict[str, Any]:
     }
 
 
-def in_words(machine: dict[str, Any]) -> str:
+def in_words(machine: Mapping[str, Any]) -> str:
     """The facts in a sentence."""
     return (
         f"Measured on {machine['measured_at'][:10]} on {machine['cores']} cores "
