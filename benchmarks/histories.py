@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import astuple, dataclass
 from typing import Final, Self
 
@@ -67,6 +67,28 @@ async def action_total(client: Client, workflow: str) -> int:
     async for handle in chain_of(client, workflow):
         total += actions_in([event async for event in handle.fetch_history_events()])
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a turn, or a step of one, left in history."""
+
+    events: float
+    size_bytes: float
+    actions: float
+
+
+async def spent_by(
+    client: Client, session: Session, turn: Callable[[], Awaitable[None]], turns: int
+) -> Spent:
+    """What each of so many turns leaves, once the workflow has come to rest."""
+    chain = workflow_id(session.id)
+    before, actions = await history_total(client, session), await action_total(client, chain)
+    for _ in range(turns):
+        await turn()
+    used = (await history_total(client, session)).since(before)
+    actions = await action_total(client, chain) - actions
+    return Spent(used.events / turns, used.size_bytes / turns, actions / turns)
 
 
 def actions_in(events: Iterable[HistoryEvent]) -> int:

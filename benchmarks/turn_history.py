@@ -8,16 +8,15 @@ turns. The yardstick is a bare workflow with the same activities, which never co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
 from benchmarks.bare import BareSession
 from benchmarks.conversation import clerk, researcher, take_turn, take_turns, talker
-from benchmarks.histories import action_total, chain_total, history_total
+from benchmarks.histories import Spent, action_total, chain_total, spent_by
 from benchmarks.report import Figure, Scale, run_benchmark
 from benchmarks.serving import TASK_QUEUE, serving
 from perdure import Session, Sessions
-from perdure.session_id import workflow_id
 
 WINDOW = 20
 """Plain turns that are measured together: those around the one that the line is named after."""
@@ -29,15 +28,6 @@ STEPS = 50
 """Tool calls of one run, of which each costs the same."""
 
 _numbers = count()
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a turn, or a step of one, left in history."""
-
-    events: float
-    size_bytes: float
-    actions: float
 
 
 async def measure(scale: Scale) -> list[Figure]:
@@ -87,13 +77,7 @@ async def _around(sessions: Sessions, session: Session, places: Sequence[int]) -
 
 
 async def _spent(sessions: Sessions, session: Session, turns: int) -> Spent:
-    client, chain = sessions.client, workflow_id(session.id)
-    before, actions = await history_total(client, session), await action_total(client, chain)
-    for _ in range(turns):
-        await take_turn(session)
-    used = (await history_total(client, session)).since(before)
-    actions = await action_total(client, chain) - actions
-    return Spent(used.events / turns, used.size_bytes / turns, actions / turns)
+    return await spent_by(sessions.client, session, partial(take_turn, session), turns)
 
 
 async def _bare(sessions: Sessions, results: Sequence[int], turns: int = 5) -> Spent:

@@ -87,7 +87,7 @@ async def measure(scale: Scale) -> list[Figure]:
             Figure("tool turn: latency", tool.latency, bare_tool.latency),
             Figure("turns a second, 1 session", ours.rate, bare.rate),
         ]
-        for count, turns in ((16, scale.pick(3, 8)), (64, scale.pick(1, 8))):
+        for count, turns in ((16, scale.pick(3, 8)), (64, scale.pick(1, 4))):
             ours, bare = await _compete(
                 await _sessions(sessions, "talker", count),
                 await _bare(sessions, count),

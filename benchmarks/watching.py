@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from benchmarks.conversation import ANSWER, QUESTION, said
-from benchmarks.histories import HistoryTotal, history_total
+from benchmarks.histories import Spent, spent_by
 from benchmarks.report import Figure, Scale, run_benchmark
 from benchmarks.serving import serving
 from perdure import Agent, Message, Session, Sessions
@@ -48,31 +49,34 @@ async def measure(scale: Scale) -> list[Figure]:
         streamed = await _spent(sessions, "streamed", _streamed, scale.pick(4, 15))
         followed = await _spent(sessions, "followed", _unwatched, turns, follows=True)
     return [
-        Figure("plain turn, watched: events", watched[0], alone[0]),
-        Figure("plain turn, watched: history", watched[1], alone[1]),
-        Figure("plain turn, watched by two: events", by_two[0], alone[0]),
-        Figure("plain turn, streamed: events", streamed[0], alone[0]),
-        Figure("plain turn, streamed: history", streamed[1], alone[1]),
-        Figure("plain turn, a watcher of the session: events", followed[0], alone[0]),
+        *_figures("watched", watched, alone),
+        Figure("plain turn, watched by two: events", by_two.events, alone.events),
+        *_figures("streamed", streamed, alone),
+        Figure("plain turn, a watcher of the session: events", followed.events, alone.events),
+    ]
+
+
+def _figures(how: str, spent: Spent, alone: Spent) -> list[Figure]:
+    return [
+        Figure(f"plain turn, {how}: events", spent.events, alone.events),
+        Figure(f"plain turn, {how}: history", spent.size_bytes, alone.size_bytes),
+        Figure(f"plain turn, {how}: Temporal actions", spent.actions, alone.actions),
     ]
 
 
 async def _spent(
     sessions: Sessions, name: str, turn: Turn, turns: int, *, follows: bool = False
-) -> tuple[float, float]:
-    """Events and bytes of history for a turn."""
+) -> Spent:
+    """What a turn leaves in history."""
     session = await sessions.open(name, agent="speaker")
     await turn(session)
     follower = asyncio.create_task(_exhaust(session.lifecycle())) if follows else None
-    before = await history_total(sessions.client, session)
-    for _ in range(turns):
-        await turn(session)
-    spent: HistoryTotal = (await history_total(sessions.client, session)).since(before)
+    spent = await spent_by(sessions.client, session, partial(turn, session), turns)
     if follower is not None:
         follower.cancel()
         with suppress(asyncio.CancelledError):
             await follower
-    return spent.events / turns, spent.size_bytes / turns
+    return spent
 
 
 async def _unwatched(session: Session) -> None:
