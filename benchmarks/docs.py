@@ -1,8 +1,8 @@
-"""Bring the figures on the pages up to date: `python -m benchmarks.docs [results.json]`.
+"""Bring the figures on the pages up to date: `python -m benchmarks.docs [results.json …]`.
 
 A page has tables between `<!-- figures: NAME … -->` and `<!-- end -->`; each name is that of a
 benchmark, or `README` for the choice on the front page, or `machine` for what they were measured
-on. A table of which the file lacks a line stays as it is.
+on. A table of which a line was not measured stays as it is. Of several files the later ones win.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ def updated(page: str, figures: Mapping[str, Figure], machine: Mapping[str, Any]
 
 def main() -> None:
     """Rewrite the pages."""
-    results = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
-    figures = {figure.what: figure for figure in read_figures(results)}
-    machine = json.loads(results.read_text(encoding="utf-8"))["machine"]
+    results = [Path(name) for name in sys.argv[1:]] or [RESULTS]
+    figures = {figure.what: figure for path in results for figure in read_figures(path)}
+    machine = json.loads(results[-1].read_text(encoding="utf-8"))["machine"]
     for name in PAGES:
         path = ROOT / name
         path.write_text(updated(path.read_text("utf-8"), figures, machine), encoding="utf-8")
     if missing := [line.what for line in LINES if line.what not in figures]:
-        print(f"not in {results}, and left as they were: {'; '.join(missing)}", file=sys.stderr)
+        print(f"not measured, tables left as they were: {'; '.join(missing)}", file=sys.stderr)
     if noted := [figure.what for figure in figures.values() if figure.note]:
         print(f"from smaller sizes: {'; '.join(noted)}", file=sys.stderr)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+import benchmarks.__main__
 from benchmarks.budgets import BENCHMARKS, LINES, Line, at_least_times, at_most
 from benchmarks.docs import CHOSEN, FIGURES, PAGES, lines_of, updated
-from benchmarks.report import Figure
+from benchmarks.report import Figure, Scale, read_figures
 from benchmarks.table import cells_of
 from tests.packaging.source import ROOT
 
@@ -62,7 +64,8 @@ def test_every_line_has_its_own_name_and_a_benchmark_that_measures_it() -> None:
     assert [what for what, times in Counter(line.what for line in LINES).items() if times > 1] == []
     assert set(CHOSEN) <= {line.what for line in LINES}
     for name in BENCHMARKS:
-        assert callable(import_module(f"benchmarks.{name}").measure)
+        text = (ROOT / f"benchmarks/{name}.py").read_text("utf-8")
+        assert "async def measure(scale: Scale) -> list[Figure]:" in text
 
 
 def test_a_figure_is_held_against_its_budget_and_its_aim(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,3 +85,37 @@ def test_a_figure_is_held_against_its_budget_and_its_aim(monkeypatch: pytest.Mon
         "≥ 0.75 ×", "≥ 0.95 ×", "7,600 /s", "10,000 /s", "0.76 ×",
     )  # fmt: skip
     assert cells_of(figures[3])[:-1] == ("≤ 5 kB", "", "4.96 kB", "", "")
+
+
+@pytest.mark.parametrize(
+    "measured, status, said",
+    [
+        ({"cancel": 0.5, "replay": 100.0}, 0, ""),
+        ({"cancel": 1.6, "replay": 100.0}, 1, ""),
+        ({"cancel": 0.5}, 1, "replay broke"),
+    ],
+)
+def test_a_benchmark_that_breaks_or_misses_its_budget_fails_the_run_at_its_end(
+    measured: dict[str, float],
+    status: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    def run(name: str, scale: Scale) -> list[Figure]:
+        return [Figure(lines_of(name)[0], measured[name])] if name in measured else []
+
+    results = tmp_path / "results.json"
+    monkeypatch.setattr("benchmarks.__main__._run", run)
+    monkeypatch.setattr(
+        "sys.argv", ["bench", "--quick", "--json", str(results), "replay", "cancel"]
+    )
+    assert benchmarks.__main__.main() == status
+    assert said in capsys.readouterr().out
+    written = json.loads(results.read_text("utf-8"))
+    assert (written["scale"], written["broken"]) == ("quick", ["replay"] if said else [])
+    assert {"cores", "load", "python", "temporalio"} <= written["machine"].keys()
+    assert [figure.value for figure in read_figures(results)] == [
+        measured[name] for name in ("replay", "cancel") if name in measured
+    ]
