@@ -35,8 +35,8 @@ async def test_a_plain_turn_is_small_and_as_small_at_turn_60_as_at_turn_10(
         await take_turns(session, 47)
         late = await smallest_turn(sessions, session)
 
-    assert early.events <= 15
-    assert early.size_bytes <= 5_000
+    assert early.events <= 12
+    assert early.size_bytes <= 3_100
     assert late.events == early.events
     # Counters in it have become longer by a digit.
     assert late.size_bytes == pytest.approx(early.size_bytes, abs=60)
@@ -48,13 +48,15 @@ async def test_a_turn_with_a_tool_is_small(serving: Serving) -> None:
         await take_turn(session)
         turn = await smallest_turn(sessions, session)
 
-    assert turn.events <= 28
-    assert turn.size_bytes <= 9_000
+    assert turn.events <= 25
+    assert turn.size_bytes <= 6_700
 
 
-@pytest.mark.parametrize("agent, events, size_bytes", [(talker(), 15, 5_000), (clerk(), 28, 9_000)])
+@pytest.mark.parametrize(
+    "agent, events, size_bytes", [(talker(), 12.5, 4_200), (clerk(), 26, 8_500)]
+)
 async def test_what_continuing_as_new_costs_is_within_the_budget_of_a_turn(
-    serving: Serving, agent: Agent, events: int, size_bytes: int
+    serving: Serving, agent: Agent, events: float, size_bytes: int
 ) -> None:
     async with serving(agent) as sessions:
         session = await sessions.open(f"renewed-{agent.name}", agent=agent.name)
@@ -81,7 +83,7 @@ async def test_turn_100_costs_what_turn_10_does_through_many_continue_as_new(
     assert late.events == pytest.approx(early.events, abs=10)
     # What is carried over grows until it is full: the outcomes of the latest commands.
     assert late.size_bytes / WINDOW <= early.size_bytes / WINDOW + 600
-    assert late.size_bytes / WINDOW <= 5_000
+    assert late.size_bytes / WINDOW <= 4_500
 
 
 async def test_each_step_of_a_long_run_costs_the_same(serving: Serving) -> None:
@@ -94,11 +96,11 @@ async def test_each_step_of_a_long_run_costs_the_same(serving: Serving) -> None:
         ]
 
     early, late = more.since(few), many.since(more)
-    assert early.events == 6 * 14
+    assert early.events <= 6 * 13
     assert late.events == early.events
-    assert early.size_bytes <= 6 * 4_500
-    # Counters in it have become longer by a digit.
-    assert late.size_bytes == pytest.approx(early.size_bytes, abs=6 * 40)
+    assert early.size_bytes <= 6 * 3_800
+    # Counters in it have become longer by a digit, and a slow machine notes longer times.
+    assert late.size_bytes == pytest.approx(early.size_bytes, abs=6 * 80)
 
 
 async def test_what_each_verb_costs(serving: Serving) -> None:
@@ -116,22 +118,21 @@ async def test_what_each_verb_costs(serving: Serving) -> None:
         for name, verb in verbs.items():
             costs = []
             for _ in range(3):
-                before = await history_total(sessions.client, session)
                 await take_turn(session)  # so that there is something to compact
-                between = await history_total(sessions.client, session)
+                before = await history_total(sessions.client, session)
                 await verb(session)
-                after = await history_total(sessions.client, session)
-                costs.append(after.since(between))
-                assert between.since(before).size_bytes <= 5_000
+                costs.append((await history_total(sessions.client, session)).since(before))
             spent[name] = min(costs, key=lambda cost: (cost.events, cost.size_bytes))
 
-    assert {name: cost.events for name, cost in spent.items()} == {
-        "append": 6,
-        "branch": 7,
-        "compact": 13,
-        "fork": 19,
+    budgets = {
+        "append": HistoryTotal(6, 1_400, 0),
+        "branch": HistoryTotal(7, 1_700, 0),
+        "compact": HistoryTotal(13, 3_000, 0),
+        "fork": HistoryTotal(19, 4_000, 0),
     }
-    assert max(cost.size_bytes for cost in spent.values()) <= 4_000
+    for name, budget in budgets.items():
+        assert spent[name].events <= budget.events, name
+        assert spent[name].size_bytes <= budget.size_bytes, name
 
 
 async def test_a_streamed_answer_costs_by_the_batch_and_not_by_the_piece(
