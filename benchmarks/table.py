@@ -28,10 +28,9 @@ def print_table(title: str, figures: Sequence[Figure]) -> None:
         if benchmark not in ("", figure.line.benchmark):
             table.add_section()
         benchmark = figure.line.benchmark
-        note = f" ({figure.note})" if figure.note else ""
         *cells, met = cells_of(figure)
         colour = {"yes": "green", "aim": "green", "NO": "red"}.get(met, "default")
-        table.add_row(escape(figure.what + note), *cells, f"[{colour}]{met}[/]")
+        table.add_row(escape(figure.what), *cells, f"[{colour}]{met}[/]")
     Console(width=132).print(table)
 
 
@@ -51,7 +50,7 @@ def cells_of(figure: Figure) -> tuple[str, ...]:
     return (
         _bound(line.budget, line.unit),
         _bound(line.aim, line.unit),
-        quantity(figure.value, line.unit),
+        quantity(figure.value, line.unit) + (f" ({figure.note})" if figure.note else ""),
         "" if figure.yardstick is None else quantity(figure.yardstick, line.unit),
         "" if figure.ratio is None else f"{figure.ratio:.2f} ×",
         met,

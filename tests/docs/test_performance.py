@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -58,6 +59,27 @@ def test_new_figures_take_the_place_of_the_old(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_table_of_which_a_line_was_not_measured_stays(page: str) -> None:
     assert tables(updated(TEXT[page], {}, MACHINE)) == tables(TEXT[page])
+
+
+def test_the_costs_are_reckoned_with_what_was_measured() -> None:
+    """Roughly: what continue-as-new adds depends on where the measured turns lie."""
+    page = TEXT["docs/performance.md"]
+    rows = dict(re.findall(r"^\| (.+?) \|.*?\|.*?\| ([\d.,]+)(?: kB)? \|", page, re.MULTILINE))
+    used = {
+        name: (float(actions), int(size.replace("_", "")))
+        for name, actions, size in re.findall(r"^(\w+) = ([\d.]+), ([\d_]+)\b", page, re.MULTILINE)
+    }
+    plain = float(rows["plain turn: Temporal actions"])
+    assert used == {
+        "TURN": (
+            pytest.approx(plain, abs=0.3),
+            pytest.approx(1_000 * float(rows["plain turn, around turn 200: history"]), rel=0.15),
+        ),
+        "TOOL_CALL": (
+            pytest.approx(float(rows["tool turn: Temporal actions"]) - plain, abs=0.3),
+            pytest.approx(1_000 * float(rows["tool turn: history"]) - used["TURN"][1], rel=0.15),
+        ),
+    }
 
 
 def test_every_line_has_its_own_name_and_a_benchmark_that_measures_it() -> None:
