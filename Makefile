@@ -19,7 +19,8 @@ dev_installed := .venv/.installed-for-dev
 # Every process of the test run has a Temporal server of its own.
 PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
 ONLY :=
-JSON := benchmarks/results.json
+# Where the figures are written; those of one benchmark only when it is said where.
+JSON := $(if $(ONLY),,benchmarks/results.json)
 
 help:
 	@echo "make demo     a session runs, dies and resumes, on a Temporal server of its own"
@@ -61,10 +62,10 @@ types: $(dev_installed)
 	$(python) -m mypy
 
 bench: $(dev_installed)
-	$(python) -m benchmarks --json $(JSON) $(ARGS) $(ONLY)
+	$(python) -m benchmarks $(if $(JSON),--json $(JSON)) $(ARGS) $(ONLY)
 
 bench-quick: $(dev_installed)
-	$(python) -m benchmarks --quick $(ARGS) $(ONLY)
+	$(python) -m benchmarks --quick $(if $(filter command,$(origin JSON)),--json $(JSON)) $(ARGS) $(ONLY)
 
 clean:
 	rm -rf dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
