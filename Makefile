@@ -3,11 +3,11 @@
 #
 #   make demo ARGS=--keep                    ARGS go to `perdure demo`
 #   make test ARGS="-n 0 tests/packaging"    ARGS go to pytest; -n 0: all in one process
-#   make bench ONLY=open_and_view            one of benchmarks/
+#   make bench ONLY=open_and_view            one of benchmarks/; JSON=FILE writes the figures there
 #   make test PYTHON=python3.13              the Python for a new .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types bench clean again
+.PHONY: help demo test lint format types bench bench-quick clean again
 
 SHELL := /bin/sh
 export PYTHON
@@ -19,6 +19,8 @@ dev_installed := .venv/.installed-for-dev
 # Every process of the test run has a Temporal server of its own.
 PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
 ONLY :=
+# Where the figures are written; those of one benchmark only when it is said where.
+JSON := $(if $(ONLY),,benchmarks/results.json)
 
 help:
 	@echo "make demo     a session runs, dies and resumes, on a Temporal server of its own"
@@ -26,7 +28,7 @@ help:
 	@echo "make lint     ruff: rules and format, nothing is changed"
 	@echo "make format   ruff: what it can mend, and the format"
 	@echo "make types    mypy, strict"
-	@echo "make bench    the benchmarks"
+	@echo "make bench    the benchmarks: every budget, in one table; bench-quick: smaller, in two minutes"
 	@echo "make clean    removes caches and builds; .venv stays"
 
 $(demo_installed): pyproject.toml scripts/install.sh
@@ -60,7 +62,10 @@ types: $(dev_installed)
 	$(python) -m mypy
 
 bench: $(dev_installed)
-	$(python) -m benchmarks $(ARGS) $(ONLY)
+	$(python) -m benchmarks $(if $(JSON),--json $(JSON)) $(ARGS) $(ONLY)
+
+bench-quick: $(dev_installed)
+	$(python) -m benchmarks --quick $(if $(filter command,$(origin JSON)),--json $(JSON)) $(ARGS) $(ONLY)
 
 clean:
 	rm -rf dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,16 +1,17 @@
 """The yardstick: a workflow that does what a turn needs and nothing else.
 
 A turn is one update; in it a local activity for the question, a regular one in the place of the
-model call, and a local one for the answer. The local ones add a line to a file and wait until it is
-on disk, the least that a durable store can do; or they do nothing at all, and what is left is the
-server and the SDK.
+model call, and a local one for the answer. A tool call is three more: a local one for what the
+model said, a regular one in the place of the tool, a local one for its result; then the model is
+called again. The local ones add a line to a file and wait until it is on disk, the least that a
+durable store can do; or they do nothing at all, and what is left is the server and the SDK.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 from temporalio import activity, workflow
 from temporalio.client import Client, WorkflowHandle
 
-from benchmarks.conversation import ANSWER, QUESTION
+from benchmarks.conversation import ANSWER, QUESTION, RECORD
 
 STORE = "bare.store"
 NOTHING = "bare.nothing"
@@ -42,13 +43,16 @@ class BareTurns:
         await workflow.wait_condition(lambda: self._is_over)
 
     @workflow.update
-    async def turn(self, question: str) -> str:
-        """One turn."""
+    async def turn(self, question: str, results: Sequence[int] = ()) -> str:
+        """One turn, with a tool call for each of the given lengths of results."""
         self._number += 1
         await self._store(question)
-        said = await workflow.execute_activity(
-            answer, self._number, start_to_close_timeout=_TIMEOUT
-        )
+        said = await self._answer()
+        for size in results:
+            await self._store(said)
+            result = await workflow.execute_activity(find, size, start_to_close_timeout=_TIMEOUT)
+            await self._store(result)
+            said = await self._answer()
         await self._store(said)
         return said
 
@@ -56,6 +60,11 @@ class BareTurns:
     def stop(self) -> None:
         """Let the workflow end."""
         self._is_over = True
+
+    async def _answer(self) -> str:
+        return await workflow.execute_activity(
+            answer, self._number, start_to_close_timeout=_TIMEOUT
+        )
 
     async def _store(self, text: str) -> None:
         await workflow.execute_local_activity(
@@ -67,6 +76,12 @@ class BareTurns:
 async def answer(number: int) -> str:
     """Answer at once."""
     return ANSWER
+
+
+@activity.defn(name="bare.find")
+async def find(size: int) -> str:
+    """A result of so many characters."""
+    return RECORD[:size]
 
 
 @activity.defn(name=NOTHING)
@@ -115,9 +130,16 @@ class BareSession:
         )
         return cls(handle)
 
-    async def turn(self) -> None:
-        """Ask the question, wait for the answer."""
-        await self._handle.execute_update(BareTurns.turn, QUESTION)
+    @property
+    def workflow_id(self) -> str:
+        """The ID of the workflow."""
+        return self._handle.id
+
+    async def turn(self, *results: int) -> None:
+        """Ask the question, wait for the answer; in between a tool call for each of the given
+        lengths of results.
+        """
+        await self._handle.execute_update(BareTurns.turn, args=[QUESTION, results])
 
     async def close(self) -> None:
         """Stop the workflow."""
@@ -126,4 +148,4 @@ class BareSession:
 
 def bare_activities(folder: Path) -> list[Callable[..., object]]:
     """What a worker of the bare workflow has to serve."""
-    return [answer, nothing, BareStore(folder).store]
+    return [answer, find, nothing, BareStore(folder).store]

@@ -12,7 +12,7 @@ import tempfile
 import time
 
 import perdure
-from benchmarks.report import Figure, Scale, at_most, run_benchmark
+from benchmarks.report import Figure, Scale, run_benchmark
 from perdure import Agent, Message, RunCancelledError, Session
 from perdure.models import Delta, ModelRequest, OnDelta
 
@@ -44,8 +44,8 @@ async def measure(scale: Scale) -> list[Figure]:
             session = await sessions.open("cancelled", agent="streaming")
             seconds = [await _cancelled(session, model) for _ in range(scale.pick(5, 20))]
     return [
-        Figure("from cancel to ready, median", statistics.median(seconds), "s", at_most(1.5)),
-        Figure("the same, worst", max(seconds), "s", at_most(1.5)),
+        Figure("from cancel to ready", statistics.median(seconds)),
+        Figure("from cancel to ready, worst", max(seconds)),
     ]
 
 

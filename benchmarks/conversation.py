@@ -44,9 +44,9 @@ async def find_order(order_id: str) -> str:
 
 
 @tool(idempotent=True)
-async def read_file(path: str) -> str:
-    """Read a file."""
-    return RECORD
+async def read_file(path: str, size: int) -> str:
+    """Read the beginning of a file."""
+    return RECORD[:size]
 
 
 def talker(name: str = "talker", delay: float = 0.0) -> Agent:
@@ -65,8 +65,10 @@ def clerk() -> Agent:
     return Agent("clerk", model=InstantModel(respond), tools=[find_order])
 
 
-def researcher(calls: int) -> Agent:
-    """An agent that calls a tool so many times, one after the other, before it answers."""
+def researcher(calls: int, size: int = 1_000) -> Agent:
+    """An agent that calls a tool so many times, one after the other, before it answers. Each
+    result has `size` characters.
+    """
 
     def respond(request: ModelRequest) -> Message:
         done = 0
@@ -76,7 +78,7 @@ def researcher(calls: int) -> Agent:
             done += message.role == Role.TOOL_RESULT
         if done == calls:
             return said(ANSWER)
-        return _asked("read_file", f"call_{done}", path=f"src/module_{done}.py")
+        return _asked("read_file", f"call_{done}", path=f"src/module_{done}.py", size=size)
 
     return Agent("researcher", model=InstantModel(respond), tools=[read_file], max_turns=calls + 1)
 
@@ -86,7 +88,7 @@ def said(text: str) -> Message:
     return _message(TextBlock(text=text))
 
 
-def _asked(name: str, call_id: str, **arguments: str) -> Message:
+def _asked(name: str, call_id: str, **arguments: str | int) -> Message:
     return _message(ToolCallBlock(id=call_id, name=name, arguments=arguments))
 
 

@@ -1,10 +1,9 @@
 """What it takes to open a long session from its file, and to view it: time and memory.
 
-The log is a conversation in which every other question makes the agent use a tool; its lines have
-some 400 bytes each. Opening is loading it with the file store and indexing it; the yardstick is
-the standard library's `json.loads` of the same lines. Memory is what is allocated at its peak while
-that is done, and its yardstick is the size of the file. Each log is opened in a process of its own,
-several times; the median of the times counts.
+Opening is loading it with the file store and indexing it. The yardstick is the fastest parser of
+JSON that is installed, given the same lines: pydantic's, or one of those that are asked for by name
+below. Memory is what is allocated at its peak while that is done, and its yardstick is the size of
+the file. Each log is opened in a process of its own, in turns with the parsers; medians count.
 """
 
 from __future__ import annotations
@@ -17,34 +16,33 @@ import statistics
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from itertools import islice
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks.report import Figure, Scale, at_most, at_most_times, run_benchmark
-from perdure import Message, MessageEntry, Timestamp, Transcript, decode_entry, encode_entry, text
-from perdure.codec import encode_record
-from perdure.entries import SessionRecord
-from perdure.messages import ContentBlock, TextBlock, ToolCallBlock
+from benchmarks.logs import QUESTION, log_lines, write_log
+from benchmarks.report import Figure, Scale, run_benchmark
+from perdure import Entry, Transcript, decode_entry, encode_entry, text
 from perdure.stores import FileStore
-from perdure.usage import Cost, Usage
 
 Result = TypeVar("Result")
 
 SESSION = "long"
-QUESTION = "What did the second reviewer say about the way in which the retries are counted? "
-RESULT = "retries are counted per call, not per run; see the table, row 14, and the note below it "
-ANSWER = "The second reviewer asks for retries to be counted per call, and points to row fourteen. "
+SESSION = "long"
+PARSERS = {"orjson": "loads", "msgspec.json": "decode", "pydantic_core": "from_json"}
+"""Parsers of JSON beside the standard library's, of which those count that are installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
     """What opening and viewing one log took, in seconds."""
 
+    load: float
     open: float
     first_view: float
     next_view: float
@@ -52,59 +50,41 @@ class Opened:
 
 
 async def measure(scale: Scale) -> list[Figure]:
-    """Logs of 10,000 and of 100,000 entries."""
-    figures = _measured(10_000, seconds=0.5, rounds=scale.pick(3, 7))
-    if scale is not Scale.QUICK:
-        figures += _measured(100_000, seconds=4.0, rounds=3)
-    return figures
+    """Logs of 1,000, 10,000 and 100,000 entries."""
+    return [
+        *_measured(1_000, 1_000, rounds=scale.pick(3, 7)),
+        *_measured(10_000, 10_000, rounds=scale.pick(3, 7)),
+        *_measured(100_000, scale.pick(20_000, 100_000), rounds=scale.pick(1, 5)),
+    ]
 
 
-def _measured(entries: int, *, seconds: float, rounds: int) -> list[Figure]:
+def _measured(lines_for: int, entries: int, *, rounds: int) -> list[Figure]:
+    """The figures for logs of `lines_for` entries, from a log of so many."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{SESSION}.jsonl"
-        path.write_bytes(b"".join(line + b"\n" for line in _lines(entries)))
+        path = write_log(Path(folder), SESSION, log_lines(entries))
         size = path.stat().st_size
         memory, memory_viewed = _in_a_process(_weigh, path)
         found, plain = [], []
         for _ in range(rounds):
-            plain.append(_in_a_process(_loads, path))
+            plain.append(_in_a_process(_parse, path))
             found.append(_in_a_process(_open, path))
 
     def median(part: Callable[[Opened], float]) -> float:
         return statistics.median(part(opened) for opened in found)
 
-    of = f"of {entries:,} entries"
-    next_view = median(lambda o: o.next_view)
-    return [
-        Figure(
-            f"open a session {of}",
-            median(lambda o: o.open),
-            "s",
-            at_most(seconds),
-            statistics.median(plain),
-        ),
-        Figure(
-            f"memory of the session {of}",
-            memory,
-            "bytes",
-            at_most_times(3.0),
-            size,
-        ),
-        Figure(
-            "memory with its path and model view",
-            memory_viewed,
-            "bytes",
-            yardstick=size,
-        ),
-        Figure(f"path and model view {of}, the first", median(lambda o: o.first_view), "s"),
-        Figure(
-            f"path and model view {of}, the next",
-            next_view,
-            "s",
-            at_most(0.010) if entries == 10_000 else None,
-        ),
-        Figure(f"tree {of}", median(lambda o: o.tree), "s"),
+    parsed = statistics.median(plain)
+    load = median(lambda opened: opened.load)
+    log, note = f"{lines_for:,} entries", "" if entries == lines_for else f"{entries:,}"
+    figures = [
+        Figure(f"{log}: open", median(lambda opened: opened.open), parsed),
+        Figure(f"{log}: load, for each entry", load / entries, parsed / entries),
+        Figure(f"{log}: memory", memory, size),
+        Figure(f"{log}: memory with path and model view", memory_viewed, size),
+        Figure(f"{log}: path and model view, the first", median(lambda o: o.first_view)),
+        Figure(f"{log}: path and model view, cached", median(lambda o: o.next_view)),
+        Figure(f"{log}: tree", median(lambda opened: opened.tree)),
     ]
+    return [replace(figure, note=note) for figure in figures]
 
 
 def _in_a_process(function: Callable[[Path], Result], path: Path) -> Result:
@@ -113,25 +93,42 @@ def _in_a_process(function: Callable[[Path], Result], path: Path) -> Result:
         return pool.submit(function, path).result()
 
 
-def _loads(path: Path) -> float:
+def _parse(path: Path) -> float:
+    """Seconds of the fastest parser for the lines, whose values are kept, as those of a log are."""
     lines = path.read_bytes().split(b"\n")[:-1]
+    parsers: list[Callable[[bytes], object]] = [json.loads]
+    for module, name in PARSERS.items():
+        with suppress(ImportError):
+            parsers.append(getattr(import_module(module), name))
     gc.disable()
-    start = time.perf_counter()
-    for line in lines:
-        json.loads(line)
-    return time.perf_counter() - start
+    return min(_seconds(partial(_parse_all, parse, lines)) for parse in parsers)
+
+
+def _parse_all(parse: Callable[[bytes], object], lines: list[bytes]) -> list[object]:
+    return [parse(line) for line in lines]
 
 
 def _open(path: Path) -> Opened:
-    start = time.perf_counter()
-    transcript = _transcript(path)
-    opened = time.perf_counter() - start
+    entries, load = asyncio.run(_loaded(FileStore(path.parent)))
+    started = time.perf_counter()
+    transcript = Transcript(entries)
+    indexed = time.perf_counter() - started
     first_view = _seconds(lambda: (transcript.path(), transcript.model_view()))
     question = text(QUESTION).with_header(id="next", parent_id=transcript.leaf_id)
     transcript.extend([decode_entry(encode_entry(question))])
     next_view = _seconds(lambda: (transcript.path(), transcript.model_view()))
     tree = _seconds(transcript.tree)
-    return Opened(opened, first_view, next_view, tree)
+    return Opened(load, load + indexed, first_view, next_view, tree)
+
+
+async def _loaded(store: FileStore) -> tuple[list[Entry], float]:
+    """The entries, and the seconds that they took, in a store that has begun to work."""
+    if not (store.root / "first.jsonl").exists():
+        await store.create_session("first")
+    await store.load_entries("first")
+    started = time.perf_counter()
+    entries = await store.load_entries(SESSION)
+    return entries, time.perf_counter() - started
 
 
 def _weigh(path: Path) -> tuple[int, int]:
@@ -153,54 +150,6 @@ def _seconds(action: Callable[[], object]) -> float:
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
-
-
-def _lines(entries: int) -> Iterator[bytes]:
-    start = datetime(2026, 11, 29, 12, 0, 0, 262_773, tzinfo=UTC)
-    yield encode_record(SessionRecord(id=SESSION, created_at=Timestamp.of(start)))
-    parent = ""
-    for number, message in enumerate(islice(_conversation(), entries)):
-        moment = Timestamp.of(start + timedelta(milliseconds=1_721 * number))
-        entry = MessageEntry(
-            id=f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}",
-            parent_id=parent,
-            created_at=moment,
-            message=message.model_copy(update={"timestamp": moment}),
-        )
-        yield encode_entry(entry)
-        parent = entry.id
-
-
-def _conversation() -> Iterator[Message]:
-    number = 0
-    while True:
-        yield Message(role="user", content=QUESTION)
-        if number % 2 == 0:
-            call = ToolCallBlock(
-                id=f"toolu_{number:020d}", name="read_file", arguments={"path": "review.md"}
-            )
-            yield _answer(TextBlock(text="Let me look at the review."), call)
-            yield Message(
-                role="tool_result",
-                content=RESULT * 2,
-                tool_call_id=call.id,
-                tool_name=call.name,
-            )
-        yield _answer(TextBlock(text=ANSWER))
-        number += 1
-
-
-def _answer(*content: ContentBlock) -> Message:
-    cost = Cost(input=0.051585, output=0.00582, cache_read=0.0079227)
-    return Message(
-        role="assistant",
-        content=content,
-        api="anthropic-messages",
-        provider="anthropic",
-        model="claude-sonnet-4",
-        usage=Usage(input=17_195, output=388, cache_read=26_409, cost=cost),
-        stop_reason="tool_use" if len(content) > 1 else "stop",
-    )
 
 
 if __name__ == "__main__":

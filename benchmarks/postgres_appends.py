@@ -39,22 +39,22 @@ _LINES = """
 
 async def measure(scale: Scale) -> list[Figure]:
     """Appends to one and to many sessions, to a long log, and loads of long logs."""
-    rounds = scale.pick(3, 15)
     with tempfile.TemporaryDirectory(prefix="perdure-pg-") as folder:
         server = get_server(Path(folder) / "data", cleanup_mode="stop")
         url = server.get_uri()
         pool: Any = await asyncpg.create_pool(url, min_size=SESSIONS, max_size=SESSIONS)
         try:
             async with PostgresStore(url, pool_size=SESSIONS) as store:
-                return await _figures(url, store, pool, rounds)
+                return await _figures(url, store, pool, scale)
         finally:
             await pool.close()
             server.cleanup()
 
 
-async def _figures(url: str, store: PostgresStore, pool: Any, rounds: int) -> list[Figure]:
+async def _figures(url: str, store: PostgresStore, pool: Any, scale: Scale) -> list[Figure]:
+    rounds = scale.pick(3, 15)
     await pool.execute(_BARE)
-    sizes = {"10,000": 10_000, "100,000": 100_000}
+    sizes = {"10,000": 10_000, "100,000": scale.pick(20_000, 100_000)}
     for session_id in [*map(str, range(SESSIONS)), "short", *sizes]:
         await store.create_session(session_id)
     for session_id, size in sizes.items():
@@ -68,20 +68,23 @@ async def _figures(url: str, store: PostgresStore, pool: Any, rounds: int) -> li
     sessions = [str(number) for number in range(SESSIONS)]
     many = await medians(rounds, partial(append_round, store, sessions), bare_many)
     figures = [
-        time_of("append to one session", one),
-        rate_of("appends a second, one session, one task", one),
-        rate_of(f"appends a second, one session, {SESSIONS} tasks", tasks),
-        rate_of(f"appends a second, {SESSIONS} sessions, a task each", many),
+        time_of("PostgreSQL: append", one),
+        rate_of("PostgreSQL: appends a second, 1 session", one),
+        rate_of("PostgreSQL: appends a second, 1 session, 16 tasks", tasks),
+        rate_of("PostgreSQL: appends a second, 16 sessions", many),
     ]
-    for session_id in sizes:
-        long = await medians(rounds, partial(append_round, store, [session_id]), bare_one)
-        figures.append(time_of(f"append to a session of {session_id} entries", long))
+    for line, size in sizes.items():
+        note = "" if f"{size:,}" == line else f"{size:,}"
+        long = await medians(rounds, partial(append_round, store, [line]), bare_one)
         first = await medians(
-            min(rounds, 5), partial(_open, url, session_id), partial(_fetch, pool, session_id), 1
+            min(rounds, 5), partial(_open, url, line), partial(_fetch, pool, line), 1
         )
-        figures.append(time_of(f"first load of {session_id} entries", first))
-        again = await medians(rounds, partial(_load, store, session_id), partial(_look, pool))
-        figures.append(time_of(f"load of an unchanged session of {session_id} entries", again))
+        again = await medians(rounds, partial(_load, store, line), partial(_look, pool))
+        figures += [
+            Figure(f"PostgreSQL: append to {line} entries", *long, note),
+            Figure(f"PostgreSQL: first load of {line} entries", *first, note),
+            Figure(f"PostgreSQL: load of {line} entries, unchanged", *again, note),
+        ]
     return figures
 
 

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.worker import Worker
@@ -22,15 +23,15 @@ TASK_QUEUE = "benchmarks"
 
 
 @asynccontextmanager
-async def serving(*agents: Agent) -> AsyncIterator[Sessions]:
+async def serving(*agents: Agent, **options: Any) -> AsyncIterator[Sessions]:
     """Sessions in files, on a server of their own, with a worker for the agents and the bare
-    workflow.
+    workflow. The options are those of `Sessions`.
     """
     async with dev_server() as server:
         with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
             store = FileStore(Path(folder))
             async with _worker(server.client, store, agents):
-                yield Sessions(server.client, store, task_queue=TASK_QUEUE)
+                yield Sessions(server.client, store, task_queue=TASK_QUEUE, **options)
 
 
 def _worker(client: Client, store: FileStore, agents: Sequence[Agent]) -> Worker:

@@ -1,7 +1,7 @@
-"""What a worker process takes: memory for each session that is idle in it, and turns a second; the
-same with encryption beside it without.
+"""What a worker process takes: memory for each session that is idle in it, processor for a turn,
+and turns a second; the same with encryption beside it without.
 
-Memory is that of the worker's process as Linux tells it, so this runs on Linux only.
+Memory and processor are those of the processes as Linux tells them, so this runs on Linux only.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ async def measure(scale: Scale) -> list[Figure]:
     appends, sealed_appends = await _appends(keys, scale.pick(50, 400))
     return [
         *memory,
-        Figure("turns a second, 16 sessions, encrypted", sealed, "/s", yardstick=plain),
-        Figure("appends a second, encrypted store", sealed_appends, "/s", yardstick=appends),
+        Figure("turns a second, 16 sessions, encrypted", sealed, plain),
+        Figure("appends a second, 16 sessions, encrypted store", sealed_appends, appends),
     ]
 
 
@@ -55,10 +55,14 @@ async def _memory(client: Client, address: str, sessions: int) -> list[Figure]:
             before = _resident(worker.process.pid)
             await _converse(opened, sessions)
             after = _resident(worker.process.pid)
+            of_worker, of_server, of_client = await _processor(opened, worker.process.pid)
             await worker.stop()
     return [
-        Figure("memory of a worker", before / 1e6, "MB"),
-        Figure("memory of an idle session in it", (after - before) / sessions / 1e3, "kB"),
+        Figure("processor time of a plain turn: worker", of_worker),
+        Figure("processor time of a plain turn: server", of_server),
+        Figure("processor time of a plain turn: client", of_client),
+        Figure("memory of a worker", before),
+        Figure("memory of an idle session in it", (after - before) / sessions),
     ]
 
 
@@ -73,6 +77,34 @@ async def _converse(sessions: Sessions, number: int) -> None:
                 await (await session.run(QUESTION))
 
     await asyncio.gather(*(one() for _ in range(number)))
+
+
+async def _processor(sessions: Sessions, worker: int) -> list[float]:
+    """Seconds of processor for a turn: of the worker, of the server, and of this process."""
+    # The server is a child of the shell that ends it with this process.
+    servers = [pid for pid in _below(os.getpid()) if pid != worker]
+    places = [[worker], servers, [os.getpid()]]
+    opened = await _opened(sessions)
+    before = [sum(map(_spent, pids)) for pids in places]
+    turns = 0
+    for _ in range(5):
+        await _rate(opened)
+        turns += 3 * len(opened)
+    after = [sum(map(_spent, pids)) for pids in places]
+    return [(end - start) / turns for start, end in zip(before, after, strict=True)]
+
+
+def _below(pid: int) -> list[int]:
+    """The processes that a process has started, and those that they have started."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    return [*children, *(below for child in children for below in _below(child))]
+
+
+def _spent(pid: int) -> float:
+    """Seconds of processor that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _resident(pid: int) -> int:

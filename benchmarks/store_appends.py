@@ -1,8 +1,9 @@
 """Appends and loads of the file store, beside bare file operations.
 
-An append adds one entry of about 500 bytes and is on disk when it returns; its yardstick writes
-the same bytes to an open file and flushes them. Each is measured in rounds that take turns with
-those of its yardstick, on the disk of the folder for temporary files; the median round counts.
+An append adds one entry of about 500 bytes, or as many as are told, and is on disk when it returns;
+its yardstick writes the same bytes to an open file and flushes them. Each is measured in rounds
+that take turns with those of its yardstick, on the disk of the folder for temporary files; the
+median round counts.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from perdure.stores import FileStore, Store
 SESSIONS = 16
 APPENDS = 200
 """Appends in a round, of all sessions together."""
+BATCH = 20
+"""Entries in one append, where many are appended at once."""
 
 _numbers = count()
 
@@ -47,16 +50,20 @@ async def measure(scale: Scale) -> list[Figure]:
         many = await medians(
             rounds, partial(append_round, store, [str(n) for n in range(SESSIONS)]), bare_many
         )
+        batch = await medians(
+            rounds, partial(_append_batches, store), partial(_bare, root, pool, 1, BATCH)
+        )
         load = await medians(
             rounds, partial(_load, store), partial(_look, store.root / "long.jsonl")
         )
     return [
-        time_of("append to one session", one),
-        time_of("append to a session of 10,000 entries", long),
-        rate_of("appends a second, one session, one task", one),
-        rate_of(f"appends a second, one session, {SESSIONS} tasks", tasks),
-        rate_of(f"appends a second, {SESSIONS} sessions, a task each", many),
-        time_of("load of an unchanged session of 10,000 entries", load),
+        time_of("files: append", one),
+        time_of("files: append to 10,000 entries", long),
+        time_of("files: append of 20 entries at once, for each", batch),
+        rate_of("files: appends a second, 1 session", one),
+        rate_of("files: appends a second, 1 session, 16 tasks", tasks),
+        rate_of("files: appends a second, 16 sessions", many),
+        time_of("files: load of 10,000 entries, unchanged", load),
     ]
 
 
@@ -70,16 +77,21 @@ async def append_round(store: Store, sessions: Sequence[str]) -> None:
     await asyncio.gather(*map(task, sessions))
 
 
-async def _bare(root: Path, pool: ThreadPoolExecutor, files: int) -> None:
-    """A round of the yardstick: a thread for each file."""
-    line = encode_entry(new_entry()) + b"\n"
+async def _append_batches(store: Store) -> None:
+    for _ in range(APPENDS // BATCH):
+        await store.append_entries("short", [new_entry() for _ in range(BATCH)])
+
+
+async def _bare(root: Path, pool: ThreadPoolExecutor, files: int, lines: int = 1) -> None:
+    """A round of the yardstick: a thread for each file, so many lines in a write."""
+    data = (encode_entry(new_entry()) + b"\n") * lines
 
     def thread(number: int) -> None:
         flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
         descriptor = os.open(root / f"bare-{number}", flags, 0o644)
         try:
-            for _ in range(APPENDS // files):
-                os.write(descriptor, line)
+            for _ in range(APPENDS // files // lines):
+                os.write(descriptor, data)
                 os.fdatasync(descriptor)
         finally:
             os.close(descriptor)
@@ -121,11 +133,11 @@ def new_entry() -> Entry:
 
 
 def time_of(what: str, seconds: tuple[float, float]) -> Figure:
-    return Figure(what, seconds[0], "s", yardstick=seconds[1])
+    return Figure(what, *seconds)
 
 
 def rate_of(what: str, seconds: tuple[float, float]) -> Figure:
-    return Figure(what, 1 / seconds[0], "/s", yardstick=1 / seconds[1])
+    return Figure(what, 1 / seconds[0], 1 / seconds[1])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 All take turns on one server and one worker, round by round, each round in another order. Latency is
 from the client's call to the answer in its hands. The bare workflow puts question and answer on
-disk as perdure does, or, as told apart below, does not even that.
+disk as perdure does, or, in one line, does not even that.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from benchmarks.bare import NOTHING, STORE, BareSession
-from benchmarks.conversation import take_turn, talker
-from benchmarks.report import Budget, Figure, Scale, at_least_times, at_most_times, run_benchmark
+from benchmarks.conversation import clerk, take_turn, talker
+from benchmarks.report import Figure, Scale, run_benchmark
 from benchmarks.serving import TASK_QUEUE, serving
-from perdure import Session, Sessions
+from perdure import Sessions
 
 Turn = Callable[[], Awaitable[None]]
 _names = itertools.count()
@@ -32,7 +33,17 @@ class Pace:
     seconds: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
 
-    async def round(self, takers: list[Turn], turns: int) -> None:
+    @property
+    def latency(self) -> float:
+        """Seconds of the median turn."""
+        return statistics.median(self.seconds)
+
+    @property
+    def rate(self) -> float:
+        """Turns a second in the median round."""
+        return statistics.median(self.rates)
+
+    async def round(self, takers: Sequence[Turn], turns: int) -> None:
         """Let every taker take so many turns, one after the other, side by side with the others."""
 
         async def take(turn: Turn) -> None:
@@ -48,67 +59,83 @@ class Pace:
 
 async def measure(scale: Scale) -> list[Figure]:
     """One session at a time, then many."""
-    figures: list[Figure] = []
-    async with serving(talker()) as sessions:
+    rounds = scale.pick(3, 20)
+    async with serving(talker(), clerk()) as sessions:
         ours, bare, idle = await _compete(
-            sessions, 1, [STORE, NOTHING], turns=10, rounds=scale.pick(6, 20)
+            await _sessions(sessions, "talker", 1),
+            await _bare(sessions, 1),
+            await _bare(sessions, 1, NOTHING),
+            turns=10,
+            rounds=rounds,
         )
-        figures += _latency(ours, bare, idle)
-        for count in (16, 64)[: scale.pick(1, 2)]:
-            ours, bare = await _compete(sessions, count, [STORE], turns=8, rounds=scale.pick(3, 7))
-            figures.append(
-                Figure(
-                    f"turns a second of {count} sessions",
-                    statistics.median(ours.rates),
-                    "/s",
-                    at_least_times(0.75) if count == 16 else None,
-                    statistics.median(bare.rates),
-                )
+        tool, bare_tool = await _compete(
+            await _sessions(sessions, "clerk", 1),
+            await _bare(sessions, 1, results=(1_000,)),
+            turns=5,
+            rounds=rounds,
+        )
+        figures = [
+            Figure("plain turn: latency", ours.latency, bare.latency),
+            Figure(
+                "plain turn: latency, 95th percentile", _slow(ours.seconds), _slow(bare.seconds)
+            ),
+            Figure(
+                "plain turn: latency, if the bare workflow stores nothing",
+                ours.latency,
+                idle.latency,
+            ),
+            Figure("tool turn: latency", tool.latency, bare_tool.latency),
+            Figure("turns a second, 1 session", ours.rate, bare.rate),
+        ]
+        for count, turns in ((16, scale.pick(3, 8)), (64, scale.pick(1, 4))):
+            ours, bare = await _compete(
+                await _sessions(sessions, "talker", count),
+                await _bare(sessions, count),
+                turns=turns,
+                rounds=scale.pick(2, 7),
             )
+            figures += [
+                Figure(f"turns a second, {count} sessions", ours.rate, bare.rate),
+                Figure(f"plain turn: latency among {count} sessions", ours.latency, bare.latency),
+            ]
     return figures
 
 
-def _latency(ours: Pace, bare: Pace, idle: Pace) -> list[Figure]:
-    points: list[tuple[str, Callable[[list[float]], float], Pace, Budget | None]] = [
-        ("median", statistics.median, bare, at_most_times(1.3)),
-        ("median, if the bare one stores nothing", statistics.median, idle, None),
-        ("mean", statistics.fmean, bare, None),
-        ("95th percentile", lambda seconds: statistics.quantiles(seconds, n=20)[-1], bare, None),
-        ("worst", max, bare, None),
-    ]
+def _slow(seconds: Sequence[float]) -> float:
+    return statistics.quantiles(seconds, n=20)[-1]
+
+
+async def _sessions(sessions: Sessions, agent: str, count: int) -> list[Turn]:
+    names = [f"pace-{next(_names)}" for _ in range(count)]
+    opened = await asyncio.gather(*(sessions.open(name, agent=agent) for name in names))
+    return [partial(take_turn, session) for session in opened]
+
+
+async def _bare(
+    sessions: Sessions, count: int, kind: str = STORE, results: Sequence[int] = ()
+) -> list[Turn]:
     return [
-        Figure(f"latency of a turn, {name}", point(ours.seconds), "s", budget, point(other.seconds))
-        for name, point, other, budget in points
+        partial(
+            (
+                await BareSession.open(sessions.client, f"pace-{next(_names)}", TASK_QUEUE, kind)
+            ).turn,
+            *results,
+        )
+        for _ in range(count)
     ]
 
 
-async def _compete(
-    sessions: Sessions, count: int, bare_kinds: Sequence[str], *, turns: int, rounds: int
-) -> list[Pace]:
-    """Rounds of so many sessions, and of as many bare workflows of each kind, whose local activity
-    is given. The first round is not counted. Answers with the pace of each side, perdure's first.
+async def _compete(*sides: Sequence[Turn], turns: int, rounds: int) -> list[Pace]:
+    """The pace of each side, in rounds in which each taker of a side takes so many turns. The first
+    round is not counted.
     """
-    ids = [f"pace-{next(_names)}" for _ in range(count)]
-    opened = await asyncio.gather(*(sessions.open(name, agent="talker") for name in ids))
-    bare = [
-        [await BareSession.open(sessions.client, name, TASK_QUEUE, kind) for name in ids]
-        for kind in bare_kinds
-    ]
-    sides = [[_turn_of(session) for session in opened]]
-    sides += [[session.turn for session in each] for each in bare]
     paces = [Pace() for _ in sides]
     order = deque(range(len(sides)))
     for number in range(rounds + 1):
         for side in order:
             await (paces[side] if number else Pace()).round(sides[side], turns)
         order.rotate()
-    await asyncio.gather(*(session.close() for session in opened))
-    await asyncio.gather(*(session.close() for each in bare for session in each))
     return paces
-
-
-def _turn_of(session: Session) -> Turn:
-    return lambda: take_turn(session)
 
 
 if __name__ == "__main__":

@@ -55,17 +55,14 @@ class MessageEntry(Entry):
     else:
 
         def __getattr__(self, name: str) -> Any:
+            if name == "message" and (source := self.source_line) is not None:
+                # Asked for of all entries of a path; its own parts are taken from the line later.
+                message = Message.__new__(Message)
+                _set(message, "_source", source)
+                _set(message, "outline", self.outline)
+                self.__dict__["message"] = message
+                return message
             return self.message.outline if name == "outline" else super().__getattr__(name)
-
-    def _fill(self, name: str) -> None:
-        source = self.source_line
-        if source is None or name != "message":
-            super()._fill(name)
-            return
-        message = Message.__new__(Message)
-        _set(message, "_source", source)
-        _set(message, "outline", self.outline)
-        self.__dict__["message"] = message
 
     def _twin(self, source: bytes, changes: dict[str, Any]) -> Self:
         twin = super()._twin(source, changes)

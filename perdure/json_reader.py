@@ -27,7 +27,7 @@ _LITERALS: Final = {"true": True, "false": False, "null": None}
 _LITERAL: Final = re.compile("|".join(_LITERALS))
 _INFINITY: Final = float("inf")
 # The standard library's own reader of strings: not documented, there since Python 2.6.
-_scan_string: Final[Callable[[str, int, bool], tuple[str, int]]] = vars(decoder)["scanstring"]
+scan_string: Final[Callable[[str, int, bool], tuple[str, int]]] = vars(decoder)["scanstring"]
 
 
 class NumberRangeError(JsonError):
@@ -168,7 +168,7 @@ class _SlowReader:
 
     def _string(self) -> str:
         try:
-            text, self._at = _scan_string(self._text, self._at + 1, True)
+            text, self._at = scan_string(self._text, self._at + 1, True)
         except json.JSONDecodeError as error:
             raise JsonError(f"not JSON: {error}") from None
         return text

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from perdure.json_reader import loads_json
-from perdure.json_writer import dumps_json
+from perdure.json_reader import loads_json, scan_string
+from perdure.json_writer import quoted
 
 _STRUCTURE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]')
+# Finds where a value ends; what the numbers in it are does not matter.
+_scan: Final[Callable[[str, int], tuple[object, int]]] = vars(
+    json.JSONDecoder(parse_float=str, parse_int=str)
+)["scan_once"]
 _FIRST_KEYS: Final = ("type", "id", "parent_id", "created_at")
 
 
@@ -23,7 +28,7 @@ def splice(
     """
     members = _members(line.decode())
     for key, value in changes.items():
-        members[key] = f"{dumps_json(key).decode()}:{dumps_json(value).decode()}"
+        members[key] = f"{quoted(key)}:{quoted(value)}"
     for key in omit:
         members.pop(key, None)
     if sort_keys:
@@ -36,6 +41,36 @@ def splice(
 
 def _members(text: str) -> dict[str, str]:
     """The text of each member by its key."""
+    try:
+        return _scanned(text)
+    except RecursionError:
+        return _matched(text)
+
+
+def _scanned(text: str) -> dict[str, str]:
+    """The members, found by the standard library's parser, which is quick."""
+    members: dict[str, str] = {}
+    position = _behind_space(text, text.index("{") + 1)
+    while text[position] != "}":
+        start = position
+        key, position = scan_string(text, position + 1, True)
+        colon = _behind_space(text, position)
+        position = _scan(text, _behind_space(text, colon + 1))[1]
+        members[key] = text[start:position]
+        position = _behind_space(text, position)
+        if text[position] == ",":
+            position = _behind_space(text, position + 1)
+    return members
+
+
+def _behind_space(text: str, position: int) -> int:
+    while text[position] in " \t\n\r":
+        position += 1
+    return position
+
+
+def _matched(text: str) -> dict[str, str]:
+    """The members, however deep they are nested."""
     members: dict[str, str] = {}
     depth, key, start = 0, "", 0
     for found in _STRUCTURE.finditer(text):

@@ -41,7 +41,7 @@ def dumps_json(value: Any) -> bytes:
                 key, item = item
                 if not isinstance(key, str):
                     raise JsonError(f"the key {key!r:.80} is not text")
-                add(f"{separator}{_string(key)}:")
+                add(f"{separator}{quoted(key)}:")
             else:
                 add(separator)
             scalar = _scalar(item)
@@ -72,7 +72,7 @@ def _open(container: Any, add: Any) -> tuple[Iterator[Any], str]:
 
 def _scalar(value: Any) -> str | None:
     if isinstance(value, str):
-        return _string(value)
+        return quoted(value)
     if value is None:
         return "null"
     if value is True:
@@ -86,7 +86,8 @@ def _scalar(value: Any) -> str | None:
     return None
 
 
-def _string(text: str) -> str:
+def quoted(text: str) -> str:
+    """The text as a JSON string."""
     written = encode_basestring(text)
     if not _UNSAFE.search(written):
         return written

@@ -6,6 +6,7 @@ read, or to refuse with a reason. Most lines of a log are plain.
 
 from __future__ import annotations
 
+from math import isfinite, isinf
 from typing import Any, Final
 
 from perdure.messages import Outline
@@ -75,7 +76,8 @@ def _plain_content(content: Any) -> tuple[str, ...] | None:
 def _is_plain_call(block: dict[str, Any]) -> bool:
     if "server" in block or "output" in block or "server_type" in block:
         return False
-    return type(block.get("arguments", _NO_ARGUMENTS)) is dict
+    arguments = block.get("arguments", _NO_ARGUMENTS)
+    return type(arguments) is dict and not has_infinity(arguments)
 
 
 def _is_plain_usage(usage: Any) -> bool:
@@ -89,13 +91,27 @@ def _is_plain_usage(usage: Any) -> bool:
             if type(value) is not dict:
                 return False
             for amount in value.values():
-                if type(amount) is not float and not _is_plain_count(amount):
+                if not (_is_plain_count(amount) or (type(amount) is float and isfinite(amount))):
                     return False
     return True
 
 
 def _is_plain_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _LARGEST_PLAIN
+
+
+def has_infinity(value: object) -> bool:
+    """Whether one of the numbers in it is beyond the range of a float."""
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, float) and isinf(item):
+            return True
+        if isinstance(item, dict):
+            rest.extend(item.values())
+        elif isinstance(item, list):
+            rest.extend(item)
+    return False
 
 
 _NO_ARGUMENTS: Final[dict[str, Any]] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta, timezone
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Any, Final, Self
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -169,7 +169,7 @@ class Timestamp:
 def is_time(text: str) -> bool:
     """Whether the text is a time that `Timestamp.parse` reads."""
     found = _GRAMMAR.fullmatch(text)
-    return found is not None and (found[3] <= "28" or _month_has(found))
+    return found is not None and (found[3] <= "28" or _is_day(*found.group(1, 2, 3)))
 
 
 def _parts(text: str) -> re.Match[str]:
@@ -178,11 +178,11 @@ def _parts(text: str) -> re.Match[str]:
     return found
 
 
-def _month_has(found: re.Match[str]) -> bool:
-    # Year 0000 is a leap year like 0400, and `date` starts at year 1.
-    year, month, day = int(found[1]) or _YEARS_PER_CYCLE, int(found[2]), int(found[3])
+@lru_cache  # a log is full of entries of one day
+def _is_day(year: str, month: str, day: str) -> bool:
     try:
-        date(year, month, day)
+        # Year 0000 is a leap year like 0400, and `date` starts at year 1.
+        date(int(year) or _YEARS_PER_CYCLE, int(month), int(day))
     except ValueError:
         return False
     return True

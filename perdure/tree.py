@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from perdure.entries import Entry
+from perdure.gc_pause import gc_paused
 
 _ROOT: Final = -1
 
@@ -39,7 +40,8 @@ def tree_of(entries: Sequence[Entry]) -> list[TreeNode]:
         positions.setdefault(entry.id, position)
     parents = [positions.get(entry.parent_id, _ROOT) for entry in entries]
     _open_circles(parents)
-    nodes = [TreeNode(entry) for entry in entries]
+    with gc_paused():
+        nodes = [TreeNode(entry) for entry in entries]
     roots: list[TreeNode] = []
     for node, parent in zip(nodes, parents, strict=True):
         (roots if parent == _ROOT else nodes[parent].children).append(node)

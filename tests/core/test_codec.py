@@ -608,3 +608,46 @@ def test_what_is_no_session_record_is_refused(line: bytes) -> None:
 def test_a_record_that_would_not_load_again_is_not_written() -> None:
     with pytest.raises(EntryEncodeError):
         encode_record(SessionRecord.model_construct(id=5))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        '"message":{"role":"user","content":[{"type":"text","text":"NaN"}]}',
+        '"message":{"role":"user","n":1e400}',
+        '"message":{"role":"user"},"x":[-1e999]',
+        '"message":{"role":"user"},"x":NaN',
+        '"message":{"role":"user"},"x":-Infinity',
+        '"message":{"usage":{"cost":{"input":1e400}}}',
+        '"message":{"usage":{"cost":{"input":123456789012345678901234567890}}}',
+        '"message":{"usage":{"input":-0,"output":1.0}}',
+        '"message":{"usage":{"input":9223372036854775808}}',
+        '"message":{"content":[{"type":"tool_call","id":"c","arguments":{"n":[1e400]}}]}',
+        '"message":{"content":[{"type":"tool_call","id":"c","arguments":{"n":[1e40,{}]}}]}',
+        '"message":{"content":[{"type":"tool_call","id":"c","id":"d"}]}',
+        '"message":{"role":"user"},"id":"b","message":{"role":"assistant"}',
+        '"message":{"role":"user"},"type":"unknown"',
+        '"message":{"role":"user"},"x":' + "[" * 300 + "]" * 300,
+        '"message":{"role":"user"},"x":' + "9" * 5_000,
+        '"message":{"role":"user"},"x":01',
+        '"message":{"role":"user"},"x":"\x01"',
+        '"message":{"role":"user"},"x":"\\u0000"',
+        '"message":{"role":"user"},',
+        '"message":{"role":"user"}} {',
+    ],
+)
+def test_both_parsers_judge_a_line_alike(rest: str) -> None:
+    """The quick parser leaves lines with a lone surrogate to the other one."""
+    header = '{"type":"message","id":"a","created_at":"2026-11-29T12:00:00Z",'
+    quickly, thoroughly = header + rest + "}", header + r'"lone":"\ud800",' + rest + "}"
+    assert judged(quickly) == judged(thoroughly)
+
+
+def judged(line: str) -> tuple[object, ...]:
+    try:
+        entry = decode_entry(line)
+    except EntryDecodeError:
+        return ()
+    assert entry.source_line == line.strip().encode()
+    outline = entry.outline if isinstance(entry, MessageEntry) else None
+    return type(entry), entry.id, entry.parent_id, entry.type, outline

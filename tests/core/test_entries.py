@@ -308,6 +308,14 @@ def test_another_header_leaves_all_other_tokens_alone() -> None:
     assert root == decode_entry(encode_entry(root))
 
 
+def test_another_header_leaves_what_is_nested_deeply_alone() -> None:
+    line = '{"type":"message","id":"a","message":{},"x":' + "[" * 5_000 + "]" * 5_000 + ',"y":1e3}'
+    assert (
+        encode_entry(decode_entry(line).with_header(id="b"))
+        == line.replace('"id":"a"', '"id":"b"').encode()
+    )
+
+
 def test_the_same_header_gives_the_same_entry() -> None:
     entry = decode_entry('{"type":"message","id":"a"}')
     assert entry.with_header() is entry

@@ -82,7 +82,7 @@ def _perdure(arguments: list[str]) -> str:
 
 def _make(arguments: list[str]) -> str:
     text = (ROOT / "Makefile").read_text()
-    targets = re.findall(r"^([a-z]+):", text, re.MULTILINE)
+    targets = re.findall(r"^([a-z-]+):", text, re.MULTILINE)
     variables = re.findall(r"\$[({](\w+)[)}]|^(\w+) :?=", text, re.MULTILINE)
     known = {*targets, *(name for pair in variables for name in pair), "PYTHON"}
     unknown = [word for word in arguments if word.partition("=")[0] not in known]
