@@ -45,6 +45,26 @@ _LOAD = """
     ORDER BY entry.seq
 """
 
+# From child to parent, so that what it costs is the length of the path and not that of the log. The
+# depth ends it where parents go round in a circle.
+_PATH = """
+    WITH RECURSIVE session AS (
+        SELECT key FROM {schema}.sessions WHERE id = $1
+    ), path AS (
+        SELECT 1 AS depth, entry.* FROM session CROSS JOIN LATERAL (
+            SELECT session_key, seq, parent_id, line FROM {schema}.entries AS entry
+            WHERE session_key = session.key {leaf}
+        ) AS entry
+        UNION ALL
+        SELECT depth + 1, entry.session_key, entry.seq, entry.parent_id, entry.line
+        FROM path JOIN {schema}.entries AS entry USING (session_key)
+        WHERE entry.id = path.parent_id AND depth < $2
+    )
+    SELECT seq, path.parent_id, line FROM session LEFT JOIN path ON true ORDER BY depth DESC
+"""
+
+_LEAF, _LAST = "AND id = $3", "ORDER BY seq DESC LIMIT 1"
+
 _CREATE = """
     INSERT INTO {schema}.sessions (id, parent_id, record) VALUES ($1, $2, $3)
     ON CONFLICT (id) DO NOTHING RETURNING key
@@ -64,6 +84,11 @@ class Statements:
     that were added. No row without the session."""
     load: str
     """Session ID, number of the last known entry or 0, how many rows."""
+    path: str
+    """Session ID, how many, ID of the leaf; lines, the leaf's last. No row without the session,
+    one of nothing without the leaf."""
+    last_path: str
+    """The same for the last entry, without an ID."""
     create: str
     """Session ID, parent's ID, record; a row if it did."""
     record: str
@@ -74,8 +99,10 @@ class Statements:
     @classmethod
     def of(cls, schema: str) -> Statements:
         """Return them; the name of the schema is quoted here."""
-        texts = (_APPEND, _LOAD, _CREATE, _RECORD, _LIST)
-        return cls(*(text.format(schema=quoted_schema(schema)) for text in texts))
+        name = quoted_schema(schema)
+        paths = (_PATH.replace("{leaf}", leaf) for leaf in (_LEAF, _LAST))
+        texts = (_APPEND, _LOAD, *paths, _CREATE, _RECORD, _LIST)
+        return cls(*(text.format(schema=name) for text in texts))
 
 
 def id_bytes(entry_id: str) -> bytes:

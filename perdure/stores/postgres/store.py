@@ -159,6 +159,18 @@ class PostgresStore:
         """
         return await self._run(partial(self._logs.load, check_session_id(session_id)))
 
+    async def load_path(
+        self, session_id: str, leaf_id: str | None = None, *, limit: int | None = None
+    ) -> list[Entry]:
+        """See `LoadsPaths.load_path`.
+
+        Raises:
+            DamagedLogError: a line of the path is damaged.
+            StoreError: the database cannot be reached.
+        """
+        check_session_id(session_id)
+        return await self._run(partial(self._logs.load_path, session_id, leaf_id, limit))
+
     async def append_entries(self, session_id: str, entries: Sequence[Entry]) -> None:
         """See `Store.append_entries`.
 
