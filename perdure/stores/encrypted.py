@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from perdure.codec import decode_entry, dumps_json
-from perdure.encryption.keys import Keys, missing_key
+from perdure.encryption.keys import FILE_VARIABLE, VARIABLE, Keys
 from perdure.entries import CustomEntry, Entry, SessionRecord
 from perdure.errors import EncryptionError, EntryDecodeError
 from perdure.stores.contract import Store
@@ -204,10 +204,10 @@ def check_readable(session_id: str, entries: Iterable[Entry]) -> None:
     for entry in entries:
         if is_sealed(entry):
             key_id = str((entry.model_extra or {}).get("key_id", ""))
-            error = missing_key(key_id)
             raise EncryptionError(
-                f"session {session_id!r} is kept encrypted: {error}, and name the store as "
-                "encrypted:…, or wrap it in EncryptedStore",
+                f"session {session_id!r} is kept encrypted, under key {key_id[:64]!r}, and this "
+                "store does not decrypt it: name the store as encrypted:…, or wrap it in "
+                f"EncryptedStore, with that key in {VARIABLE} or {FILE_VARIABLE}",
                 key_id=key_id,
             )
 

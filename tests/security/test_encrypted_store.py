@@ -151,8 +151,14 @@ async def test_whoever_reads_it_without_keys_is_told_and_shows_no_empty_conversa
 ) -> None:
     files = FileStore(tmp_path)
     await filled(files, keys)
-    with pytest.raises(EncryptionError, match=r"kept encrypted: .* key 'k1', and no keys are set"):
+    with pytest.raises(EncryptionError) as raised:
         await Transcripts(files).latest("s")
+    assert str(raised.value) == (
+        "session 's' is kept encrypted, under key 'k1', and this store does not decrypt it: name "
+        "the store as encrypted:…, or wrap it in EncryptedStore, with that key in PERDURE_KEYS or "
+        "PERDURE_KEYS_FILE"
+    )
+    assert raised.value.key_id == "k1"
 
 
 async def test_a_transcript_is_brought_up_to_date_and_not_made_anew(keys: Keys) -> None:
