@@ -285,6 +285,47 @@ async def test_a_caller_that_is_cancelled_holds_nobody_up(
     assert ids(await store.load_entries("s")) == ["e1", "e2"]
 
 
+async def test_appends_that_come_together_are_one_transaction_in_which_nobody_waits(
+    postgres: PostgresServer, stores: Callable[..., PostgresStore]
+) -> None:
+    """2.1: those to a session that somebody else has locked wait alone. An append of nothing, to
+    nobody and of what cannot be stored harm no others. It takes no more rights than the docs list.
+    """
+    owner = stores()
+    names = [f"s{number}" for number in range(20)]
+    await asyncio.gather(*map(owner.create_session, names))
+    schema = f'"{owner.schema}"'
+    await postgres.execute(
+        "CREATE ROLE appender LOGIN",
+        f"GRANT USAGE ON SCHEMA {schema} TO appender",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO appender",
+        f"GRANT INSERT ON {schema}.sessions, {schema}.entries TO appender",
+        f"GRANT UPDATE (last_seq) ON {schema}.sessions TO appender",
+    )
+    blocker = await postgres.connect()
+    written = f"SELECT count(DISTINCT xmin::text) FROM {schema}.entries"
+    try:
+        async with PostgresStore(postgres.url("appender"), schema=owner.schema) as store:
+            await store.append_entries("s0", notes("before"))
+            holding = blocker.transaction()
+            await holding.start()
+            await blocker.execute(f"SELECT * FROM {schema}.sessions WHERE id = 's0' FOR UPDATE")
+            others = [store.append_entries(name, notes("a", "b", "a")) for name in names]
+            waiting = asyncio.create_task(others.pop(0))
+            gone = asyncio.create_task(store.append_entries("nobody", notes("a")))
+            await asyncio.gather(store.append_entries("s1", []), *others)
+            with pytest.raises(SessionNotFoundError):
+                await gone
+            assert not waiting.done()
+            assert await blocker.fetchval(written) <= 8
+            await holding.rollback()
+            await waiting
+        for name in names:
+            assert ids(await owner.load_entries(name))[-2:] == ["a", "b"]
+    finally:
+        await blocker.close()
+
+
 async def postgres_waits(connection: Any) -> bool:
     """Whether some connection waits for a lock."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"

@@ -12,6 +12,7 @@ from perdure.codec import decode_entries
 from perdure.entries import Entry
 from perdure.errors import DamagedLogError, EntryDecodeError, SessionNotFoundError
 from perdure.stores.lines import Line, storable_lines
+from perdure.stores.postgres.appends import Append, Appends
 from perdure.stores.postgres.connections import Job
 from perdure.stores.postgres.recent_logs import RecentLog, RecentLogs
 from perdure.stores.postgres.statements import Statements, id_bytes
@@ -44,6 +45,7 @@ class Logs:
         self._statements = statements
         self._place = place
         self._cache = RecentLogs(cache_size)
+        self._appends = Appends(call, statements)
         self._appending, self._loading = Turns(), Turns()
 
     async def append(self, session_id: str, entries: Sequence[Entry]) -> None:
@@ -52,16 +54,15 @@ class Logs:
             lines = storable_lines(entries)
         else:
             lines = await asyncio.to_thread(storable_lines, entries)
-        arguments = (
+        append = Append(
+            session_id,
             [id_bytes(entry_id) for entry_id in lines],
             [id_bytes(line.entry.parent_id) for line in lines.values()],
             [line.data for line in lines.values()],
         )
         # In a process one connection waits for a session, whoever else wants to append to it.
         async with self._appending.turn(session_id):
-            row = await self._call(
-                lambda db: db.fetchrow(self._statements.append, session_id, *arguments)
-            )
+            row = await self._appends.append(append)
         if row is None:
             raise SessionNotFoundError(session_id)
         self._note(session_id, row, list(lines.values()))
