@@ -51,9 +51,13 @@ class Appends:
         """
         if self._own_leaves.has(session_id, entries[0].parent_id):
             return []
-        transcript = await self._transcripts.latest(session_id)
-        stored = (transcript.get(entry.id) for entry in entries)
-        return [entry for entry in stored if entry is not None]
+        known: list[Entry] = []
+        for entry in entries:
+            path = await self._transcripts.path(session_id, entry.id, bool)
+            if not path:
+                break  # Each follows the one before.
+            known.append(path[-1])
+        return known
 
 
 def message_after(

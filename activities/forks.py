@@ -42,8 +42,8 @@ class ForkActivities:
             raise as_failure(error) from None
 
     async def _copy(self, request: CopyPath) -> CopiedPath:
-        transcript = await self._transcripts.holding(request.session_id, request.leaf_id)
-        copies = rechained(transcript.path(request.leaf_id), request.session_id, request.child_id)
+        path = await self._transcripts.path(request.session_id, request.leaf_id)
+        copies = rechained(path, request.session_id, request.child_id)
         try:
             await self._store.create_session(request.child_id, request.session_id)
         except SessionExistsError:

@@ -111,10 +111,11 @@ class ModelActivities:
     async def _answer(
         self, agent: Agent, request: CallModel, toolbox: Toolbox, heard: Heard
     ) -> Message:
-        transcript = await self._transcripts.holding(request.session_id, request.leaf_id)
-        messages = transcript.model_view(
-            request.leaf_id, ephemeral=[_ephemeral(entry) for entry in request.ephemeral]
+        ephemeral = [_ephemeral(entry) for entry in request.ephemeral]
+        transcript = await self._transcripts.for_model(
+            request.session_id, request.leaf_id, [entry.parent_id for entry in ephemeral]
         )
+        messages = transcript.model_view(request.leaf_id, ephemeral=ephemeral)
         model = model_of(agent)
         message = await ask(
             model,

@@ -73,7 +73,7 @@ class StoreActivities:
         return LoadedSession(created=True)
 
     async def _resumed(self, session_id: str) -> LoadedSession:
-        leaf_id = (await self._transcripts.latest(session_id)).leaf_id
+        leaf_id = await self._transcripts.last_id(session_id)
         self._appends.saw_end(session_id, leaf_id)
         return LoadedSession(leaf_id=leaf_id)
 
@@ -82,10 +82,13 @@ class StoreActivities:
         """Whether the log holds the entry; without an entry ID, whether there is such a session."""
         async with _attempt():
             try:
-                transcript = await self._transcripts.holding(request.session_id, request.entry_id)
+                if not request.entry_id:
+                    await self._transcripts.last_id(request.session_id)
+                    return FoundEntry(found=True)
+                path = await self._transcripts.path(request.session_id, request.entry_id, bool)
             except SessionNotFoundError:
                 return FoundEntry(found=False)
-        return FoundEntry(found=not request.entry_id or request.entry_id in transcript)
+        return FoundEntry(found=bool(path))
 
     @activity.defn(name=names.APPEND_ENTRIES)
     async def append_entries(self, request: AppendEntries) -> Appended:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from typing import TypeGuard
 from urllib.parse import quote
 
 from temporalio import activity
 
 from perdure import names
 from perdure.activities.failures import as_failure
-from perdure.entries import MessageEntry
+from perdure.entries import Entry, MessageEntry
 from perdure.errors import PerdureError
 from perdure.messages import FileBlock, ImageBlock, Role, TextBlock
 from perdure.protocol import Answer, CallModel, ReadAnswer
@@ -47,15 +49,23 @@ class SubAgentActivities:
     async def read_answer(self, request: ReadAnswer) -> Answer:
         """The content of the last message of the model before the leaf."""
         try:
-            transcript = await self._transcripts.holding(request.session_id, request.leaf_id)
+            path = await self._transcripts.path(request.session_id, request.leaf_id, _has_answer)
         except PerdureError as error:
             raise as_failure(error) from None
-        for entry in reversed(transcript.path(request.leaf_id)):
-            if isinstance(entry, MessageEntry) and entry.message.role == Role.ASSISTANT:
+        for entry in reversed(path):
+            if _is_answer(entry):
                 said = [block for block in entry.message.content if isinstance(block, _SAID)]
                 shown = cut_texts(tuple(_unsigned(block) for block in said), MAX_RESULT)
                 return Answer(content=[block.to_wire() for block in shown])
         return Answer()
+
+
+def _has_answer(path: Sequence[Entry]) -> bool:
+    return any(map(_is_answer, path))
+
+
+def _is_answer(entry: Entry) -> TypeGuard[MessageEntry]:
+    return isinstance(entry, MessageEntry) and entry.message.role == Role.ASSISTANT
 
 
 def _unsigned(

@@ -48,7 +48,7 @@ class SummaryActivities:
     async def _summarize(self, request: Summarize) -> Summary:
         agent = self._agents.find(request.agent)
         model = agent.compaction_model() or model_of(agent)
-        transcript = await self._transcripts.holding(request.session_id, request.leaf_id)
+        transcript = await self._transcripts.for_model(request.session_id, request.leaf_id)
         cut = find_cut(transcript.path(request.leaf_id), request.keep_turns)
         if cut is None:
             return Summary()

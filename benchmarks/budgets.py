@@ -159,6 +159,7 @@ def _stores() -> Iterable[Line]:
     for entries in ("10,000", "100,000"):
         yield Line(name, f"PostgreSQL: append to {entries} entries", "s")
         yield Line(name, f"PostgreSQL: first load of {entries} entries", "s")
+        yield Line(name, f"PostgreSQL: last 100 entries of a path of {entries}", "s")
         yield Line(name, f"PostgreSQL: load of {entries} entries, unchanged", "s")
 
 

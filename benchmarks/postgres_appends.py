@@ -27,7 +27,7 @@ from benchmarks.store_appends import (
     rate_of,
     time_of,
 )
-from perdure import encode_entry
+from perdure import Entry, encode_entry
 from perdure.stores import PostgresStore
 
 _BARE = "CREATE TABLE bare (id text PRIMARY KEY, line bytea NOT NULL)"
@@ -58,8 +58,9 @@ async def _figures(url: str, store: PostgresStore, pool: Any, scale: Scale) -> l
     for session_id in [*map(str, range(SESSIONS)), "short", *sizes]:
         await store.create_session(session_id)
     for session_id, size in sizes.items():
-        for _ in range(0, size, 1000):
-            await store.append_entries(session_id, [new_entry() for _ in range(1000)])
+        chain = _chain(size)
+        for start in range(0, size, 1000):
+            await store.append_entries(session_id, chain[start : start + 1000])
     await pool.execute("VACUUM ANALYZE")
 
     bare_one, bare_many = partial(_insert, pool, 1), partial(_insert, pool, SESSIONS)
@@ -79,13 +80,27 @@ async def _figures(url: str, store: PostgresStore, pool: Any, scale: Scale) -> l
         first = await medians(
             min(rounds, 5), partial(_open, url, line), partial(_fetch, pool, line), 1
         )
+        end = await medians(
+            min(rounds, 5), partial(_end, url, line), partial(_fetch, pool, line), 1
+        )
         again = await medians(rounds, partial(_load, store, line), partial(_look, pool))
         figures += [
             Figure(f"PostgreSQL: append to {line} entries", *long, note),
             Figure(f"PostgreSQL: first load of {line} entries", *first, note),
+            Figure(f"PostgreSQL: last 100 entries of a path of {line}", *end, note),
             Figure(f"PostgreSQL: load of {line} entries, unchanged", *again, note),
         ]
     return figures
+
+
+def _chain(count: int) -> list[Entry]:
+    chain: list[Entry] = []
+    parent_id = ""
+    for _ in range(count):
+        entry = new_entry().with_header(parent_id=parent_id)
+        parent_id = entry.id
+        chain.append(entry)
+    return chain
 
 
 async def _insert(pool: Any, tasks: int) -> None:
@@ -102,6 +117,11 @@ async def _insert(pool: Any, tasks: int) -> None:
 async def _open(url: str, session_id: str) -> None:
     async with PostgresStore(url) as store:
         await store.load_entries(session_id)
+
+
+async def _end(url: str, session_id: str) -> None:
+    async with PostgresStore(url) as store:
+        await store.load_path(session_id, limit=100)
 
 
 async def _fetch(pool: Any, session_id: str) -> None:

@@ -73,7 +73,7 @@ def find_cut(path: Sequence[Entry], keep_turns: int) -> Cut | None:
     return Cut(
         messages=model_view(before),
         first_kept_id=path[end].id if end < len(path) else "",
-        tokens_before=_tokens(path),
+        tokens_before=_tokens(path[start:]),
     )
 
 

@@ -46,6 +46,7 @@ PerdureError
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 
@@ -311,4 +312,10 @@ def restored(type_name: str, message: str) -> PerdureError:
         return RunFailedError(f"{type_name}: {message}")
     error = kind.__new__(kind)
     Exception.__init__(error, message)
+    if isinstance(error, EncryptionError) and (named := _NAMED_KEY.search(message)):
+        error.key_id = named[1]
     return error
+
+
+_NAMED_KEY = re.compile(r"(?:encrypted with|under) key '([^']{1,64})'")
+"""How messages of EncryptionError name the key that they are about."""

@@ -30,6 +30,7 @@ from perdure import names
 from perdure.encryption.payloads import mark_of
 from perdure.errors import (
     CommandTooLargeError,
+    EncryptionError,
     PerdureError,
     ServerError,
     SessionClosedError,
@@ -46,7 +47,8 @@ from perdure.protocol import (
     Status,
     WaitCommand,
 )
-from perdure.wire import check_opened
+from perdure.unreadable import told_unreadable, why_silent
+from perdure.wire import ENCRYPTED, check_opened
 
 T = TypeVar("T")
 
@@ -222,6 +224,8 @@ class RemoteSession:
         except TimeoutError:
             if not deadline.expired():
                 raise
+            if (reason := await why_silent(self.client, self.workflow_id)) is not None:
+                raise reason from None
             raise ServerError(
                 f"no worker answered on task queue {self._task_queue!r} "
                 f"within {seconds:g} seconds; start one with `perdure worker`"
@@ -271,7 +275,7 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
     while True:
         began, trouble = time.monotonic(), "the Temporal server is out of reach"
         try:
-            return await call()
+            return await _readable(call)
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
             if isinstance(error.__cause__, asyncio.CancelledError):
                 raise error.__cause__ from None
@@ -295,12 +299,27 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
         pause = min(2 * pause, 2.0)
 
 
+async def _readable(call: Callable[[], Awaitable[T]]) -> T:
+    """Make a call. What is in an error is read by the SDK, which may find it encrypted."""
+    try:
+        return await call()
+    except KeyError as error:
+        if ENCRYPTED.decode() not in str(error):
+            raise
+        raise EncryptionError(
+            "what the session's worker answers is encrypted, with a key that is not among those of "
+            "this client; give the client the worker's keys"
+        ) from None
+
+
 def _told_by_workflow(error: WorkflowUpdateFailedError) -> PerdureError | _Told:
     cause = error.cause
     if not isinstance(cause, ApplicationError) or cause.type == _WORKFLOW_ENDED:
         return _closed()
     if cause.failure is not None:
         check_opened(cause.failure.encoded_attributes)  # the words of an error, where encrypted
+    if (unread := told_unreadable(cause.__cause__)) is not None:
+        return unread
     details = cause.details
     if details and isinstance(details[0], dict):
         return _Told(Outcome.model_validate(details[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -242,13 +242,21 @@ class Run:
 
     async def _entries(self, outcome: Outcome) -> tuple[list[Entry], list[Entry]]:
         """What the run was given and what it added, as the store has it."""
-        transcript = await self._transcripts.holding(self.session_id, outcome.leaf_id)
-        path = transcript.path(outcome.leaf_id or None)
-        after = len(path)  # from the end, so that a long conversation is not walked through
-        while after and path[after - 1].id != outcome.start_id:
-            after -= 1
-        entries = path[after:]
+        path = await self._transcripts.path(
+            self.session_id,
+            outcome.leaf_id,
+            lambda end: _place_after(end, outcome.start_id) > 0,
+        )
+        entries = path[_place_after(path, outcome.start_id) :]
         return entries[: outcome.input_count], entries[outcome.input_count :]
+
+
+def _place_after(path: Sequence[Entry], entry_id: str) -> int:
+    """The place after an entry; 0 where it is not on the path."""
+    after = len(path)  # from the end, so that a long conversation is not walked through
+    while after and path[after - 1].id != entry_id:
+        after -= 1
+    return after
 
 
 class Draft:

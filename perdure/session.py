@@ -44,6 +44,7 @@ from perdure.session_id import check_session_id
 from perdure.transcript import Transcript
 from perdure.transcript_cache import Transcripts
 from perdure.tree import TreeNode
+from perdure.views import transcript_view
 from perdure.wire import fault
 
 _TRIES = 5
@@ -187,9 +188,9 @@ class Session:
         """
         command = new_command(AppendCommand, entries=_as_json(entries))
         outcome = await self._do(command)
-        path = await self._path(outcome.leaf_id)
-        stored = [entry for entry in command.entries if not entry.get("ephemeral")]
-        return path[len(path) - len(stored) :]
+        count = sum(not entry.get("ephemeral") for entry in command.entries)
+        path = await self._transcripts.path(self.id, outcome.leaf_id, lambda end: len(end) >= count)
+        return path[len(path) - count :]
 
     async def branch(self, entry_id: str) -> None:
         """Move the leaf to an earlier entry (an empty ID: before the first), and that is all.
@@ -225,8 +226,8 @@ class Session:
         outcome = await self._do(command)
         if not outcome.entry_id:
             return None
-        transcript = await self._transcripts.holding(self.id, outcome.entry_id)
-        entry = transcript.get(outcome.entry_id)
+        path = await self._transcripts.path(self.id, outcome.entry_id, bool)
+        entry = path[-1] if path else None
         return entry if isinstance(entry, CompactionEntry) else None
 
     async def cancel(self, run_id: str | None = None) -> None:
@@ -314,13 +315,12 @@ class Session:
 
     async def transcript(self) -> list[Entry]:
         """The active path as a person reads it: custom entries kept, meta left out."""
-        transcript = await self._load()
-        return transcript.transcript_view(self._leaf(transcript))
+        return transcript_view(await self._transcripts.path(self.id, await self._live_leaf()))
 
     async def messages(self) -> list[Message]:
         """The active path as a model is sent it: compacted, repaired, valid for any provider."""
-        transcript = await self._load()
-        return transcript.model_view(self._leaf(transcript))
+        leaf_id = await self._live_leaf()
+        return (await self._transcripts.for_model(self.id, leaf_id)).model_view(leaf_id)
 
     # ── inside ─────────────────────────────────────────────────────────────────────────────────
 
@@ -348,14 +348,13 @@ class Session:
     async def _load(self) -> Transcript:
         return await self._transcripts.latest(self.id)
 
-    async def _path(self, leaf_id: str) -> list[Entry]:
-        return (await self._transcripts.holding(self.id, leaf_id)).path(leaf_id)
-
-    def _leaf(self, transcript: Transcript) -> str:
+    async def _live_leaf(self) -> str:
         """The live leaf, without asking the workflow: where it last said, or further on by what was
         appended since.
         """
-        if transcript.leaf_id != self._seen_id:
+        last_id = await self._transcripts.last_id(self.id)
+        if last_id != self._seen_id:
+            transcript = await self._transcripts.holding(self.id, last_id)
             self._leaf_id = followed(
                 transcript, self._leaf_id, self._seen_id, may_have_branched=not self._instance
             )

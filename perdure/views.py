@@ -105,6 +105,17 @@ def kept_part(path: Sequence[Entry]) -> tuple[int, CompactionEntry | None]:
     return 0, None
 
 
+def holds_view(path_end: Sequence[Entry], wanted_ids: Iterable[str] = ()) -> bool:
+    """Whether the end of a path is enough to tell the model view of all of it: it holds what the
+    latest compaction keeps, and the entries of these IDs, which ephemeral messages stand after.
+    """
+    ids = {entry.id for entry in path_end}
+    for entry in reversed(path_end):
+        if isinstance(entry, CompactionEntry):
+            return ids.issuperset(filter(None, (entry.first_kept_id, *wanted_ids)))
+    return False
+
+
 def _summary(compaction: CompactionEntry) -> Message:
     return Message(
         role=Role.USER.value,

@@ -13,15 +13,16 @@ import base64
 import binascii
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from perdure.codec import decode_entry, dumps_json
-from perdure.encryption.keys import Keys, missing_key
+from perdure.encryption.keys import FILE_VARIABLE, VARIABLE, Keys
 from perdure.entries import CustomEntry, Entry, SessionRecord
 from perdure.errors import EncryptionError, EntryDecodeError
 from perdure.stores.contract import Store
+from perdure.stores.extensions import LoadPath, RestoreSession, below, extension
 from perdure.stores.lines import Line, storable_lines
-from perdure.stores.tenants import extension
 
 KIND: Final = "perdure.encrypted"
 """The kind of the entries that hold encrypted ones."""
@@ -81,6 +82,33 @@ class EncryptedStore:
         await self.store.append_entries(
             session_id, [self._sealed(session_id, line) for line in lines.values()]
         )
+
+    @property
+    def load_path(self) -> LoadPath:
+        """See `LoadsPaths.load_path`; missing when the store below loads no paths.
+
+        Nothing of it is kept in memory here.
+        """
+        return partial(self._load_path, below(self, self.store, "load_path"))
+
+    async def _load_path(
+        self,
+        load: LoadPath,
+        session_id: str,
+        leaf_id: str | None = None,
+        *,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        kept = await load(session_id, leaf_id, limit=limit)
+        return await self._plain_entries(session_id, kept)
+
+    @property
+    def restore_session(self) -> RestoreSession:
+        """Register a session with the record that it had in another store; missing when the store
+        below cannot do that.
+        """
+        restore: RestoreSession = below(self, self.store, "restore_session")
+        return restore
 
     async def load_session(self, session_id: str) -> SessionRecord:
         """Return the session's record. Raises SessionNotFoundError, or StoreError when the store
@@ -176,10 +204,10 @@ def check_readable(session_id: str, entries: Iterable[Entry]) -> None:
     for entry in entries:
         if is_sealed(entry):
             key_id = str((entry.model_extra or {}).get("key_id", ""))
-            error = missing_key(key_id)
             raise EncryptionError(
-                f"session {session_id!r} is kept encrypted: {error}, and name the store as "
-                "encrypted:…, or wrap it in EncryptedStore",
+                f"session {session_id!r} is kept encrypted, under key {key_id[:64]!r}, and this "
+                "store does not decrypt it: name the store as encrypted:…, or wrap it in "
+                f"EncryptedStore, with that key in {VARIABLE} or {FILE_VARIABLE}",
                 key_id=key_id,
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from perdure.entries import Entry, SessionRecord
@@ -11,11 +12,11 @@ from perdure.errors import (
     InvalidSessionIdError,
     SessionExistsError,
     SessionNotFoundError,
-    StoreError,
     TenantError,
 )
 from perdure.session_id import check_session_id
 from perdure.stores.contract import Store
+from perdure.stores.extensions import LoadPath, RestoreSession, below, extension
 from perdure.tenant import check_tenant
 
 
@@ -50,6 +51,37 @@ class TenantStore:
         """See `Store.append_entries`."""
         with self._own_names(session_id):
             await self.store.append_entries(self._key(session_id), entries)
+
+    @property
+    def load_path(self) -> LoadPath:
+        """See `LoadsPaths.load_path`; missing when the store below loads no paths."""
+        return partial(self._load_path, below(self, self.store, "load_path"))
+
+    async def _load_path(
+        self,
+        load: LoadPath,
+        session_id: str,
+        leaf_id: str | None = None,
+        *,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        with self._own_names(session_id):
+            return await load(self._key(session_id), leaf_id, limit=limit)
+
+    @property
+    def restore_session(self) -> RestoreSession:
+        """Register a session with the record that it had in another store; missing when the store
+        below cannot do that.
+        """
+        return partial(self._restore, below(self, self.store, "restore_session"))
+
+    async def _restore(self, restore: RestoreSession, record: SessionRecord) -> None:
+        names = {
+            "id": self._key(record.id),
+            "parent_id": self._key(record.parent_id) if record.parent_id else "",
+        }
+        with self._own_names(record.id):
+            await restore(record.model_copy(update=names))
 
     async def load_session(self, session_id: str) -> SessionRecord:
         """Return the session's record. Raises SessionNotFoundError, or StoreError when the store
@@ -104,11 +136,3 @@ def in_tenant(store: Store, tenant: str) -> Store:
             raise TenantError(f"the store is that of tenant {store.tenant!r}, not {tenant!r}'s")
         return store
     return TenantStore(store, tenant)
-
-
-def extension(store: Store, method: str, ability: str) -> object:
-    """A method that is not part of the contract. Raises StoreError when the store lacks it."""
-    found = getattr(store, method, None)
-    if found is None:
-        raise StoreError(f"{store!r} cannot {ability}")
-    return found

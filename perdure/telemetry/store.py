@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from opentelemetry.trace import get_current_span
 
 from perdure.entries import Entry
 from perdure.stores.contract import Store
+from perdure.stores.extensions import LoadPath, below
 from perdure.telemetry.conventions import CONVERSATION, ENTRIES, Attributes
 from perdure.telemetry.setup import Telemetry
 
@@ -40,6 +42,22 @@ class MeasuredStore:
         about = {CONVERSATION: session_id, ENTRIES: len(entries)}
         with self._measured("append_entries", about):
             await self._store.append_entries(session_id, entries)
+
+    @property
+    def load_path(self) -> LoadPath:
+        """See `LoadsPaths.load_path`; missing when the store loads no paths."""
+        return partial(self._load_path, below(self, self._store, "load_path"))
+
+    async def _load_path(
+        self,
+        load: LoadPath,
+        session_id: str,
+        leaf_id: str | None = None,
+        *,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        with self._measured("load_path", {CONVERSATION: session_id}):
+            return await load(session_id, leaf_id, limit=limit)
 
     @contextmanager
     def _measured(self, operation: str, about: Attributes) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """The promises of a store, one function each: its docstring is the promise.
 
-They use only the three operations of the contract, and `load_session` where a store has it.
+They use only the three operations of the contract, and `load_session` and `load_path` where a store
+has them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from perdure.errors import (
 )
 from perdure.messages import Message, ToolCallBlock
 from perdure.stores.contract import Store
+from perdure.stores.extensions import path_loader
 from perdure.testing.store_samples import (
     EVERY_KIND,
     FROM_ELSEWHERE,
@@ -29,6 +31,7 @@ from perdure.testing.store_samples import (
     STRANGE_TEXT,
 )
 from perdure.timestamps import Timestamp
+from perdure.transcript import Transcript
 
 
 class Broken(Exception):
@@ -244,6 +247,28 @@ async def keeps_the_record(store: Store) -> None:
     await _expect_error(SessionNotFoundError, "loading no record", load_session("gone"))
 
 
+async def loads_paths(store: Store) -> None:
+    """`load_path`, where there is one, gives what the whole log makes of a path, or its end."""
+    await store.create_session("s")
+    loader = path_loader(store)
+    if loader is None:
+        return
+    log = [note("e0"), *(note(f"e{n}", parent_id=f"e{n - 1}") for n in range(1, 250))]
+    log += [note("dead", parent_id="e40"), note("lost", parent_id="gone")]
+    log += [note("ring1", parent_id="ring3"), note("ring2", parent_id="ring1")]
+    log += [note("ring3", parent_id="ring2"), note("\u0000 \ud800", parent_id="e249")]
+    await store.append_entries("s", log)
+    whole = Transcript(log)
+    for leaf in ("e0", "e249", "dead", "lost", "ring3", "\u0000 \ud800", "nothing", "", None):
+        for limit in (None, 1, 7, 1000):
+            path = await loader.load_path("s", leaf, limit=limit)
+            wanted = whole.path(leaf)[-limit if limit else 0 :]
+            if list(map(_meaning, path)) != list(map(_meaning, wanted)):
+                found = [entry.id for entry in path]
+                raise Broken(f"the path to {leaf!r}, limit {limit}, is {_short(found)}")
+    await _expect_error(SessionNotFoundError, "loading no path", loader.load_path("gone", "e0"))
+
+
 async def _round_trip(store: Store, entries: Sequence[Entry]) -> None:
     await store.create_session("s")
     for entry in entries:
@@ -318,4 +343,5 @@ PROMISES: tuple[Promise, ...] = (
     repeats_at_the_same_time_without_effect,
     grows_long,
     keeps_the_record,
+    loads_paths,
 )

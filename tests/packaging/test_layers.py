@@ -32,6 +32,7 @@ TEMPORAL_SIDE = (
     "perdure.stamps",
     "perdure.telemetry",
     "perdure.trace_headers",
+    "perdure.unreadable",
     "perdure.wire",
     "perdure.worker",
     "perdure.workflows",

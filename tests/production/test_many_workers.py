@@ -11,12 +11,16 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
+
+import pytest
 
 from perdure import Entry, MessageEntry, Session, Sessions, Transcript
 from perdure.dev_server import DevServer
-from perdure.stores import FileStore
+from perdure.stores import open_store
 from tests.engine.agents import texts
 from tests.engine.conftest import replay_all
+from tests.stores.postgres_server import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 TURNS = 4
@@ -42,12 +46,23 @@ def two_workers(*arguments: str) -> Iterator[list[int]]:
             worker.stdout.close()
 
 
+@pytest.fixture(params=["files", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer) -> str:
+    """A store, by its name."""
+    if request.param == "files":
+        return f"files:{tmp_path}"
+    return f"{postgres.url()}&schema={quote(postgres.new_schema())}"
+
+
 async def test_sessions_stay_correct_when_every_step_lands_on_another_worker(
-    server: DevServer, tmp_path: Path
+    server: DevServer, place: str
 ) -> None:
+    """Transcripts in memory are never stale: those of whole logs, and the parts of them that a
+    database gives.
+    """
     queue = f"test-{uuid.uuid4().hex}"
-    with two_workers(server.address, queue, str(tmp_path)) as processes:
-        sessions = Sessions(server.client, FileStore(tmp_path), task_queue=queue)
+    with two_workers(server.address, queue, place) as processes:
+        sessions = Sessions(server.client, open_store(place), task_queue=queue)
         opened = [await sessions.open(f"s{n}-{uuid.uuid4().hex}", agent="agent") for n in range(4)]
         await asyncio.gather(*(converse(session) for session in opened))
         logs = [await session.entries() for session in opened]

@@ -15,7 +15,7 @@ from temporalio.worker import Worker
 
 from perdure import Agent, Message, PerdurePlugin, tool
 from perdure.models.scripted import Answer, ScriptedModel, call
-from perdure.stores import FileStore
+from perdure.stores import open_store
 
 
 @tool(idempotent=True)
@@ -32,13 +32,13 @@ def answer(messages: list[Message]) -> Answer:
     return f"{len(messages)} messages, {asked[-1]}, by {os.getpid()}"
 
 
-async def main(address: str, task_queue: str, folder: str) -> None:
+async def main(address: str, task_queue: str, place: str) -> None:
     client = await Client.connect(address)
     agent = Agent("agent", model=ScriptedModel(answer), tools=[who])
     worker = Worker(
         client,
         task_queue=task_queue,
-        plugins=[PerdurePlugin(agents=[agent], store=FileStore(folder))],
+        plugins=[PerdurePlugin(agents=[agent], store=open_store(place))],
         max_cached_workflows=0,
         # One step at a time, so that neither takes what both could do.
         max_concurrent_activities=2,

@@ -19,12 +19,14 @@ from perdure import (
     Sessions,
     ToolContext,
     ephemeral,
+    local,
     text,
     tool,
 )
 from perdure.data_conversion import data_converter
 from perdure.dev_server import dev_server
 from perdure.encryption import Keys
+from perdure.encryption.keys import new_key
 from perdure.encryption.payloads import EncryptionCodec
 from perdure.models.scripted import call
 from perdure.session_id import workflow_id
@@ -205,6 +207,67 @@ async def test_a_client_without_the_key_is_told_which_and_harms_nothing(
         assert raised.value.key_id == "k1"
         await (await session.run("two"))
         assert len(await session.entries()) == 4
+
+
+@pytest.mark.parametrize("workers", [None, Keys({"k1": OLD})], ids=["none", "others"])
+@pytest.mark.parametrize("runs", [True, False], ids=["running", "new"])
+async def test_a_client_whose_key_the_workers_lack_is_told_so(
+    connecting: Connecting, secured: Serving, tmp_path: Path, workers: Keys | None, runs: bool
+) -> None:
+    """Whether its session runs or not: one that is ahead in a rotation, for example."""
+    store, queue = FileStore(tmp_path), f"test-{uuid.uuid4().hex}"
+    session_id = f"talk-{uuid.uuid4().hex}"
+    ahead = connecting(Keys({"k2": NEW, "k1": OLD}))
+    async with build_worker(connecting(workers), agents=[echo()], store=store, task_queue=queue):
+        if runs:
+            await Sessions(connecting(workers), store, task_queue=queue).open(
+                session_id, agent="agent"
+            )
+        early = Sessions(ahead, store, task_queue=queue)
+        with pytest.raises(EncryptionError) as raised:
+            await early.open(session_id, agent="agent", timeout=3)
+        here = "the keys here are 'k1'" if workers is not None else "no keys are set here"
+        assert str(raised.value) == (
+            "the session's worker cannot read what it is sent: this is encrypted with key 'k2', and"
+            f" {here}; add it to PERDURE_KEYS or to the file that PERDURE_KEYS_FILE names"
+        )
+        assert raised.value.key_id == "k2"
+    async with secured(ahead, store, echo(), task_queue=queue) as sessions:
+        session = await sessions.open(session_id, agent="agent")
+        assert (await (await session.run("now")))[-1].text == "You said 'now'"
+
+
+async def test_where_neither_reads_the_other_both_are_named(
+    connecting: Connecting, tmp_path: Path
+) -> None:
+    store, queue = FileStore(tmp_path), f"test-{uuid.uuid4().hex}"
+    theirs, ours = connecting(Keys({"k1": OLD})), connecting(Keys({"k2": NEW}))
+    async with build_worker(theirs, agents=[echo()], store=store, task_queue=queue):
+        with pytest.raises(EncryptionError, match="give it that key") as raised:
+            await Sessions(ours, store, task_queue=queue).open(agent="agent", timeout=3)
+        assert raised.value.key_id == "k1"
+        assert "the keys here are 'k2'" in str(raised.value)
+
+        session = await Sessions(theirs, store, task_queue=queue).open(agent="agent")
+        session._remote.client = ours
+        with pytest.raises(EncryptionError, match="give the client the worker's keys"):
+            await session.status()
+
+
+async def test_a_local_server_encrypts_under_the_keys_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A store only when it is named so, as everywhere."""
+    monkeypatch.setenv("PERDURE_KEYS", new_key("k7"))
+    database = tmp_path / "temporal.db"
+    store = f"encrypted:files:{tmp_path}/sessions"
+    async with local(agents=[echo()], store=store, database=database) as sessions:
+        session = await sessions.open("s", agent="agent")
+        await (await session.run("question-secret"))
+        assert texts(await session.transcript())[0] == "question-secret"
+    for path in [*tmp_path.glob("temporal.db*"), *tmp_path.glob("sessions/*")]:
+        assert readable(path.read_bytes()) == []
+        assert b"k7" in path.read_bytes() or path.suffix != ".jsonl"
 
 
 async def test_a_worker_without_the_key_leaves_a_session_as_it_is(

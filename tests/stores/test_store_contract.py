@@ -74,6 +74,7 @@ async def test_the_file_store_keeps_the_contract_without_a_cache(tmp_path: Path)
         (broken_stores.DropsAKnownCall, {"completes_half_an_append", "keeps_the_first_of_an_id"}),
         (broken_stores.KeepsTheLast, {"keeps_the_first_of_an_id"}),
         (broken_stores.KeepsTheObjects, {"shares_nothing_with_its_callers"}),
+        (broken_stores.ForgetsTheLimit, {"loads_paths"}),
         (broken_stores.ReturnsItsOwnList, {"shares_nothing_with_its_callers"}),
         (broken_stores.LosesAnAppendToAnother, {"loses_nothing_to_others"}),
         (broken_stores.ReturnsAThousand, {"grows_long"}),

@@ -8,14 +8,16 @@ import json
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
-from perdure import Agent, ModelError, RunCancelledError, Session, sub_agent, tool
+from perdure import Agent, ModelError, RunCancelledError, Session, sub_agent, text, tool
 from perdure.dev_server import DevServer
 from perdure.models.scripted import ScriptedModel, call
 from perdure.session_id import workflow_id
 from perdure.stores import MemoryStore
+from perdure.telemetry.store import MeasuredStore
 from tests.engine.agents import add, scripted
 from tests.engine.conftest import Serving
 from tests.engine.histories import until
+from tests.stores.postgres_server import PostgresServer
 from tests.telemetry.conftest import Kept
 from tests.telemetry.shop import SECRET, Priced, refund
 
@@ -239,6 +241,22 @@ async def test_tools_stores_turns_and_the_queue_are_measured(serving: Serving, k
     }
     for name in ("perdure.turn.duration", "perdure.inbox.wait", "gen_ai.execute_tool.duration"):
         assert len(kept.points(name)) == 1
+
+
+async def test_a_store_that_is_measured_loads_paths_if_it_did(
+    kept: Kept, postgres: PostgresServer
+) -> None:
+    assert not hasattr(MeasuredStore(MemoryStore(), kept.telemetry), "load_path")
+    async with postgres.new_store() as below:
+        store = MeasuredStore(below, kept.telemetry)
+        await store.create_session("s")
+        await store.append_entries("s", [text("Hello.").with_header(id="e1")])
+        assert [entry.id for entry in await store.load_path("s", limit=1)] == ["e1"]
+    operations = {about["perdure.store.operation"] for about, _ in kept.points(DURATION)}
+    assert operations == {"create_session", "append_entries", "load_path"}
+
+
+DURATION = "perdure.store.duration"
 
 
 async def test_content_is_told_only_to_those_who_ask_for_it(

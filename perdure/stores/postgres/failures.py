@@ -13,6 +13,8 @@ from perdure.errors import StoreError
 
 _TRY_AGAIN = "what was acknowledged is kept; try again"
 
+_POOLER = "behind PgBouncer, set max_prepared_statements there (1.21 or later)"
+
 _ADVICE = {
     "28P01": "put the right one into the URL, PGPASSWORD or a password file",
     "28000": "name a role that may connect from here",
@@ -21,6 +23,8 @@ _ADVICE = {
     "42P01": "run `perdure store migrate`",
     "42703": "run `perdure store migrate`",
     "42501": "grant this role what docs/postgres.md lists",
+    "26000": _POOLER,
+    "42P05": _POOLER,
     "25006": "connect to the primary, for example with target_session_attrs=read-write in the URL",
     "53100": "nothing was added; make room on the server and try again",
     "53300": "raise max_connections of the server, or lower pool_size",
@@ -29,6 +33,8 @@ _ADVICE = {
 
 _TRANSIENT_CLASSES = ("08", "40", "57P")
 _TRANSIENT = ("25006", "53000", "53200", "53300", "55P03", "57014")
+_NO_TLS = "rejected SSL upgrade"
+"""What the driver says of a server that refuses TLS, in a mere ConnectionError."""
 _TABLES_ARE_GONE = ("3F000", "42P01", "42703")
 _REFUSALS = ("42501", "25006")
 _QUOTES_DATA = ("22", "23")
@@ -98,6 +104,8 @@ def _from_system(error: OSError, place: str) -> Failure:
         return _failure(
             place, "the host is unknown", "look at its name in the URL", is_transient=is_transient
         )
+    if _NO_TLS in str(error):
+        return _failure(place, "the server does not speak TLS", "look at sslmode in the URL")
     reason = error.strerror or str(error.errno or "") or type(error).__name__
     if "Multiple exceptions" in reason or "Connect call failed" in reason or error.errno is None:
         reason = "nobody answers there"

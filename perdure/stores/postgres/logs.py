@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from perdure.codec import decode_entries
 from perdure.entries import Entry
 from perdure.errors import DamagedLogError, EntryDecodeError, SessionNotFoundError
 from perdure.stores.lines import Line, storable_lines
+from perdure.stores.postgres.appends import Append, Appends
 from perdure.stores.postgres.connections import Job
 from perdure.stores.postgres.recent_logs import RecentLog, RecentLogs
 from perdure.stores.postgres.statements import Statements, id_bytes
@@ -43,6 +45,7 @@ class Logs:
         self._statements = statements
         self._place = place
         self._cache = RecentLogs(cache_size)
+        self._appends = Appends(call, statements)
         self._appending, self._loading = Turns(), Turns()
 
     async def append(self, session_id: str, entries: Sequence[Entry]) -> None:
@@ -51,16 +54,15 @@ class Logs:
             lines = storable_lines(entries)
         else:
             lines = await asyncio.to_thread(storable_lines, entries)
-        arguments = (
+        append = Append(
+            session_id,
             [id_bytes(entry_id) for entry_id in lines],
             [id_bytes(line.entry.parent_id) for line in lines.values()],
             [line.data for line in lines.values()],
         )
         # In a process one connection waits for a session, whoever else wants to append to it.
         async with self._appending.turn(session_id):
-            row = await self._call(
-                lambda db: db.fetchrow(self._statements.append, session_id, *arguments)
-            )
+            row = await self._appends.append(append)
         if row is None:
             raise SessionNotFoundError(session_id)
         self._note(session_id, row, list(lines.values()))
@@ -114,6 +116,43 @@ class Logs:
                     return log.copy_entries()
                 page_size = _next_page_size(page_size, size)
 
+    async def load_path(
+        self, session_id: str, leaf_id: str | None, limit: int | None
+    ) -> list[Entry]:
+        """See `PostgresStore.load_path`. Nothing is taken from the cache, and nothing put there."""
+        upwards: list[list[Any]] = []
+        seen: set[int] = set()
+        wanted = sys.maxsize if limit is None else limit
+        page_size = _FIRST_PAGE
+        entry_id = None if leaf_id is None else id_bytes(leaf_id)
+        while len(seen) < wanted:
+            page_size = min(page_size, wanted - len(seen))
+            found = await self._call(partial(self._path_page, session_id, entry_id, page_size))
+            if not found:
+                raise SessionNotFoundError(session_id)
+            rows = [row for row in found if row["seq"] is not None and row["seq"] not in seen]
+            rows = _without_circle(rows)
+            if not rows:
+                break
+            upwards.append(rows)
+            seen.update(row["seq"] for row in rows)
+            if len(rows) < page_size:
+                break
+            entry_id = rows[0]["parent_id"]
+            page_size = _next_page_size(page_size, sum(len(row["line"]) for row in rows))
+        path = [row for rows in reversed(upwards) for row in rows]
+        return await self._decoded(session_id, path, [row["line"] for row in path])
+
+    async def _path_page(
+        self, session_id: str, leaf: bytes | None, size: int, connection: Any
+    ) -> list[Any]:
+        rows: list[Any]
+        if leaf is None:
+            rows = await connection.fetch(self._statements.last_path, session_id, size)
+        else:
+            rows = await connection.fetch(self._statements.path, session_id, size, leaf)
+        return rows
+
     async def _page(self, session_id: str, last_seq: int, size: int, connection: Any) -> list[Any]:
         rows: list[Any] = await connection.fetch(self._statements.load, session_id, last_seq, size)
         return rows
@@ -138,6 +177,16 @@ def _goes_on(log: RecentLog, rows: Sequence[Any]) -> bool:
     if rows[0]["key"] != log.key:
         return False
     return not log.last_seq or (rows[0]["seq"], rows[0]["id"]) == (log.last_seq, log.last_id)
+
+
+def _without_circle(rows: Sequence[Any]) -> list[Any]:
+    """The rows of a walk to the root, the last one first; it ends where it meets itself."""
+    kept: dict[int, Any] = {}
+    for row in reversed(rows):
+        if row["seq"] in kept:
+            break
+        kept[row["seq"]] = row
+    return list(reversed(kept.values()))
 
 
 def _next_page_size(page_size: int, size: int) -> int:

@@ -44,12 +44,14 @@ Result = TypeVar("Result")
 class PostgresStore:
     """A store in a schema of a PostgreSQL database, shared by any number of machines.
 
-    - An append is one statement: it is committed when it returns, as durable as the server's
-      settings make a commit. Within a session the order of appends is the order of commits; each
-      takes the lock of its session's row, and no other lock.
+    - An append is one statement, with those to other sessions that come at the same time: it is
+      committed when it returns, as durable as the server's settings make a commit. Within a session
+      the order of appends is the order of commits; each takes the lock of its session's row, and
+      waits for no other's.
     - Lines are kept byte for byte.
     - Decoded entries are kept in memory, `cache_size` bytes of lines over all logs, so that loading
       again asks only for what was appended since, by whichever process.
+    - A path is loaded without the rest of its log, by `load_path`.
     - A connection that is lost, a restart or a failover of the server, a deadlock and the like are
       tried again for `retry_for` seconds; then the call is a `StoreError`.
     - Any event loop of the process may use it: connections live in a thread of their own, up to
@@ -158,6 +160,18 @@ class PostgresStore:
             StoreError: the database cannot be reached.
         """
         return await self._run(partial(self._logs.load, check_session_id(session_id)))
+
+    async def load_path(
+        self, session_id: str, leaf_id: str | None = None, *, limit: int | None = None
+    ) -> list[Entry]:
+        """See `LoadsPaths.load_path`.
+
+        Raises:
+            DamagedLogError: a line of the path is damaged.
+            StoreError: the database cannot be reached.
+        """
+        check_session_id(session_id)
+        return await self._run(partial(self._logs.load_path, session_id, leaf_id, limit))
 
     async def append_entries(self, session_id: str, entries: Sequence[Entry]) -> None:
         """See `Store.append_entries`.
