@@ -92,10 +92,11 @@ def decode_entry(line: bytes | str) -> Entry:
     source, text = _kept(line)
     may_overflow = False
     try:
-        data = loads_json(text, exact_zeros=False)
-    except NumberRangeError:
-        # Where perdure gives a number no meaning, it may be as large as it likes.
-        data, may_overflow = loads_json(text, allow_overflow=True), True
+        try:
+            data = loads_json(text, exact_zeros=False)
+        except NumberRangeError:
+            # Where perdure gives a number no meaning, it may be as large as it likes.
+            data, may_overflow = loads_json(text, allow_overflow=True), True
     except JsonError as error:
         raise EntryDecodeError(str(error)) from None
     if type(data) is not dict:

@@ -302,6 +302,8 @@ def test_a_line_that_is_no_entry_is_refused(reader: Any, line: bytes) -> None:
         b'{"type":"message","message":{"content":[{"type":"tool_call","arguments":{"n":[1e400]}}]}}',
         b'{"type":"message","message":{"usage":{"cost":{"input":1e400}}}}',
         b'{"type":"message","x":' + b"[" * 10_001 + b"]" * 10_001 + b"}",
+        b'{"type":"message","x":1e400',
+        b"1e400 x",
     ],
 )
 def test_a_line_that_is_no_json_object_is_refused(line: bytes) -> None:

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from perdure.protocol import AppendCommand, CancelCommand, CompactCommand, ForkCommand, RunCommand
+from itertools import combinations
+
+from perdure.protocol import AppendCommand, CancelCommand, ForkCommand, RunCommand
 from tests.model.world import Client, Scenario
 
 
@@ -29,10 +31,6 @@ def fork(command_id: str, child_id: str = "child") -> ForkCommand:
 
 def cancel(command_id: str) -> CancelCommand:
     return CancelCommand(command_id=command_id)
-
-
-def compact(command_id: str) -> CompactCommand:
-    return CompactCommand(command_id=command_id)
 
 
 WORKER, STORE, SLOW, CLIENT, COPY = (
@@ -68,20 +66,25 @@ SMALL = [
 ]
 
 LARGE = [
-    Scenario("two appends, every fault", TWO_APPENDS, EVERY_FAULT),
-    Scenario("two appends, every fault, no continue-as-new", TWO_APPENDS, EVERY_FAULT, renews=False),
-    Scenario("a run, every fault", ONE_RUN, EVERY_FAULT),
-    Scenario("a tool that may run once, two faults", CHARGE, (("worker", 2), CLIENT)),
-    Scenario("an idempotent tool, two faults", LOOK, (("worker", 2), CLIENT)),
-    Scenario("a tool, and the store fails", CHARGE, (STORE, SLOW, WORKER)),
-    Scenario("a fork, every fault but the store's", FORK, (("worker", 2), CLIENT, COPY)),
-    Scenario("a run that another joins, and a worker dies", STEER, (WORKER, COPY)),
-    Scenario("a run that is cancelled, and twice", CANCEL, (WORKER, CLIENT, COPY)),
-    Scenario("a tool that is cancelled", (*CHARGE, CANCEL[1]), (WORKER,)),
-    Scenario("signals, every fault", SIGNALS, EVERY_FAULT),
-    Scenario(
-        "three clients",
-        (*TWO_APPENDS, Client("Cid", (run("c1"),))),
-        (WORKER,),
+    *(
+        Scenario(f"{name}: {first[0]}, {second[0]}", clients, (first, second), renews=renews)
+        for name, clients, renews in (
+            ("two appends", TWO_APPENDS, True),
+            ("two appends without continue-as-new", TWO_APPENDS, False),
+            ("a run", ONE_RUN, True),
+            ("a tool that may run once", CHARGE, True),
+            ("a fork", FORK, True),
+            ("signals", SIGNALS, True),
+        )
+        for first, second in combinations(EVERY_FAULT, 2)
     ),
+    Scenario("a tool that may run once, and two workers die", CHARGE, (("worker", 2),)),
+    Scenario("an idempotent tool, and two workers die", LOOK, (("worker", 2),)),
+    Scenario("a fork, and two workers die", FORK, (("worker", 2),)),
+    Scenario("a run that another joins, and a worker dies", STEER, (WORKER,)),
+    Scenario("a run that another joins, and one comes twice", STEER, (COPY,)),
+    Scenario("a run that is cancelled, and a worker dies", CANCEL, (WORKER,)),
+    Scenario("a run that is cancelled, and twice", CANCEL, (CLIENT, COPY)),
+    Scenario("a tool that is cancelled, and a worker dies", (*CHARGE, CANCEL[1]), (WORKER,)),
+    Scenario("three clients", (*TWO_APPENDS, Client("Cid", (run("c1"),)))),
 ]
