@@ -4,10 +4,12 @@
 #   make demo ARGS=--keep                    ARGS go to `perdure demo`
 #   make test ARGS="-n 0 tests/packaging"    ARGS go to pytest; -n 0: all in one process
 #   make bench ONLY=open_and_view            one of benchmarks/; JSON=FILE writes the figures there
+#   make fuzz TIMES=50 SECONDS=600           how much of it: see tests/fuzz/
+#   make mutants ONLY=lock                   the mutants of such a name
 #   make test PYTHON=python3.13              the Python for a new .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types bench bench-quick clean again
+.PHONY: help demo test lint format types bench bench-quick fuzz model mutants clean again
 
 SHELL := /bin/sh
 export PYTHON
@@ -22,6 +24,10 @@ ONLY :=
 # Where the figures are written; those of one benchmark only when it is said where.
 JSON := $(if $(ONLY),,benchmarks/results.json)
 
+# How many times more examples hypothesis tries than in the tests, and how long atheris looks.
+TIMES := 20
+SECONDS := 60
+
 help:
 	@echo "make demo     a session runs, dies and resumes, on a Temporal server of its own"
 	@echo "make test     the tests"
@@ -29,6 +35,9 @@ help:
 	@echo "make format   ruff: what it can mend, and the format"
 	@echo "make types    mypy, strict"
 	@echo "make bench    the benchmarks: every budget, in one table; bench-quick: smaller, in two minutes"
+	@echo "make fuzz     bytes, JSON and arguments that nobody meant: many, and new ones each time"
+	@echo "make model    every order in which commands, answers and crashes can meet"
+	@echo "make mutants  break each safeguard, and see which test notices"
 	@echo "make clean    removes caches and builds; .venv stays"
 
 $(demo_installed): pyproject.toml scripts/install.sh
@@ -67,6 +76,19 @@ bench: $(dev_installed)
 bench-quick: $(dev_installed)
 	$(python) -m benchmarks --quick $(if $(filter command,$(origin JSON)),--json $(JSON)) $(ARGS) $(ONLY)
 
+# atheris is installed for this alone: it does not come for every Python and machine.
+fuzz: $(dev_installed)
+	@$(python) -c "import atheris" 2>/dev/null || sh scripts/install.sh dev,fuzz
+	PERDURE_FUZZ=$(TIMES) $(python) -m pytest $(PARALLEL) -o timeout=7200 tests/fuzz $(ARGS)
+	$(python) -m tests.fuzz lines $(SECONDS)
+	$(python) -m tests.fuzz logs $(SECONDS)
+
+model: $(dev_installed)
+	$(python) -m tests.model $(ONLY)
+
+mutants: $(dev_installed)
+	$(python) -m tests.mutants $(ONLY)
+
 clean:
-	rm -rf dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf dist .fuzz .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -145,6 +145,27 @@ class FailingStore(MemoryStore):
             raise ConnectionError
 
 
+class OvertakenStore(MemoryStore):
+    """Just before the child is made, somebody else makes a session of that ID."""
+
+    async def create_session(self, session_id: str, parent_id: str = "") -> None:
+        if session_id == "overtaken-child":
+            await super().create_session(session_id, "somebody else")
+        await super().create_session(session_id, parent_id)
+
+
+async def test_a_session_that_was_made_meanwhile_is_not_taken_over(serving: Serving) -> None:
+    """5.3: it is empty still, as what a fork left half-way would be; but it is not this fork's."""
+    store = OvertakenStore()
+    async with serving(echo(), over=store) as sessions:
+        source = await sessions.open("overtaken", agent="agent")
+        await source.append("hello")
+        with pytest.raises(SessionExistsError):
+            await source.fork("overtaken-child")
+        assert (await store.load_session("overtaken-child")).parent_id == "somebody else"
+        assert await store.load_entries("overtaken-child") == []
+
+
 @pytest.mark.parametrize("call", [1, 2])
 @pytest.mark.parametrize("after", [False, True])
 async def test_a_fork_that_dies_half_way_is_completed_by_its_retry(

@@ -46,7 +46,11 @@ def _accident(draw: st.DrawFn, data: bytes, seeds: list[bytes]) -> bytes:
             return data[:start] + data[end:]
         case "flip":
             bit = 1 << draw(st.integers(0, 7))
-            return data[:start] + bytes([data[start] ^ bit]) + data[start + 1 :] if data[start:] else data
+            return (
+                data[:start] + bytes([data[start] ^ bit]) + data[start + 1 :]
+                if data[start:]
+                else data
+            )
         case "put":
             return data[:start] + draw(st.sampled_from(_PIECES)) + data[start:]
         case "noise":

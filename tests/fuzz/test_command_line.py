@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -24,10 +25,13 @@ LASTING = {"--follow", "--watch", "--keep", "--without-token"}
 """Options of commands that go on until they are told to stop."""
 
 
+COMMAND = typer.main.get_command(app)
+
+
 def _options() -> dict[tuple[str, ...], list[str]]:
     """Each command by its words, with its options."""
     found: dict[tuple[str, ...], list[str]] = {}
-    waiting = [((), typer.main.get_command(app))]
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), COMMAND)]
     while waiting:
         words, command = waiting.pop()
         below = getattr(command, "commands", {})
@@ -88,7 +92,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def _folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def nobody_listens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with sessions, and no server: nobody listens at the first port."""
     folder = tmp_path_factory.mktemp("fuzzed")
     write(folder / "sessions", "user-42", conversation())
@@ -110,15 +114,16 @@ def _run(arguments: list[str]) -> tuple[int, str]:
     sys.stdin = io.StringIO("")
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
-            status = status_of(lambda: app(args=arguments, prog_name="perdure"))
+            status = status_of(lambda: COMMAND(args=arguments, prog_name="perdure"))
     finally:
         sys.stdin = asked
     return status, errors.getvalue()
 
 
+@pytest.mark.usefixtures("nobody_listens")
 @effort(150)
 @given(arguments=command_lines())
-def test_any_arguments_end_with_a_documented_status(_folder: Path, arguments: list[str]) -> None:
+def test_any_arguments_end_with_a_documented_status(arguments: list[str]) -> None:
     """0, 1 with a line of perdure's own, or 2."""
     status, errors = _run(arguments)
     assert status in (0, 1, 2)

@@ -102,7 +102,9 @@ async def test_any_message_is_taken_or_refused_and_the_session_answers_afterward
     """Nothing that arrives fails a task of the workflow."""
     async with serving(echo()) as sessions:
         session = await sessions.open(f"fuzz-{uuid.uuid4().hex}", agent="agent")
-        handle: WorkflowHandle[Any, Any] = server.client.get_workflow_handle(workflow_id(session.id))
+        handle: WorkflowHandle[Any, Any] = server.client.get_workflow_handle(
+            workflow_id(session.id)
+        )
         sending = [_send(handle, *message) for message in messages]
         await asyncio.gather(*sending)
         for name in (odd, names.STREAM_PUBLISH, names.RUN):
@@ -136,7 +138,10 @@ async def _send(handle: WorkflowHandle[Any, Any], way: str, name: str, payload: 
 
 def _refusals_of(name: str) -> set[str]:
     """`status` takes nothing; bytes that are no JSON the SDK refuses before perdure sees them."""
-    foreign = {"AcceptedUpdateCompletedWorkflow", *(["RuntimeError"] if name == names.STATUS else [])}
+    foreign = {
+        "AcceptedUpdateCompletedWorkflow",
+        *(["RuntimeError"] if name == names.STATUS else []),
+    }
     return OWN_WORDS | foreign
 
 

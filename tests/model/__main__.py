@@ -1,7 +1,7 @@
 """`make model`: explore the large scenarios as well, and say how many states there were.
 
-    python -m tests.model                  all of them
-    python -m tests.model "every fault"    those whose name has these words
+python -m tests.model                  all of them
+python -m tests.model "every fault"    those whose name has these words
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from tests.model.processes import entries_of
 from tests.model.promises import broken
 from tests.model.world import SESSION, Scenario, World, first_world, steps
 
-
 Log = tuple[tuple[str, str], ...]
 """Role and text of each message, in order."""
 
@@ -104,4 +103,3 @@ def _way(ways: dict[bytes, tuple[bytes, str]], mark: bytes) -> tuple[str, ...]:
         if not label:
             return tuple(reversed(labels))
         labels.append(label)
-

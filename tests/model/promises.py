@@ -108,7 +108,10 @@ def _receipts_are_kept(world: World, log: list[Entry]) -> Iterator[str]:
 def _tools_ran_as_declared(world: World, log: list[Entry]) -> Iterator[str]:
     """A tool that is not idempotent ran at most once; each that ran was asked for."""
     asked = {
-        call.id for entry in log if isinstance(entry, MessageEntry) for call in entry.message.tool_calls
+        call.id
+        for entry in log
+        if isinstance(entry, MessageEntry)
+        for call in entry.message.tool_calls
     }
     for call, count in Counter(world.journal).items():
         if call.startswith("charge") and count > 1:

@@ -118,4 +118,3 @@ def test_without_a_safeguard_there_is_a_way_to_a_broken_promise(
     assert found is not None
     assert promise in str(found)
     assert str(found).splitlines()[1].startswith("   1. ")
-

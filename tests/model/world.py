@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+
 from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.bridge.proto.activity_result import ActivityResolution
@@ -572,7 +573,7 @@ def _resolved(
     is_local: bool = False,
     cancel: bool = False,
 ) -> WorkflowActivationJob:
-    """What the workflow is told of an activity. A failure of one that is not local comes wrapped."""
+    """What the workflow is told of an activity; a failure of one that is not local is wrapped."""
     result = ActivityResolution()
     if failure is None:
         assert answer is not None
@@ -641,4 +642,3 @@ def _accepted(history: tuple[Recorded, ...]) -> set[str]:
 
 def _words(command: Sent) -> str:
     return f"{command.verb} {command.command_id}"
-
