@@ -1,4 +1,4 @@
-"""What a session that was started for an errand reports: the outcome of the run, and the answer."""
+"""A session that was started for an errand: where it begins, and what it reports."""
 
 from __future__ import annotations
 
@@ -12,10 +12,33 @@ from perdure.protocol import (
     ErrorInfo,
     Outcome,
     ReadAnswer,
+    RunCommand,
     SessionState,
 )
+from perdure.stamps import stamp
 from perdure.workflows.failures import ActivityFailure, reason_of
+from perdure.workflows.log import wire_time
 from perdure.workflows.timing import LOADING
+
+
+def begins_at(state: SessionState, leaf_id: str) -> str:
+    """Where a session that was just loaded, and ends there, goes on.
+
+    One that was started for an errand loads its log and stores its input in one workflow task. When
+    a worker dies in that, the next one loads a log with the input in it; it is stored again in the
+    same place then, which adds nothing, and not once more behind itself.
+    """
+    first = next(iter(state.inbox), None)
+    if state.errand is None or not isinstance(first, RunCommand):
+        return leaf_id
+    stamped = stamp(
+        first.entries,
+        session_id=state.session_id,
+        command_id=first.command_id,
+        parent_id="",
+        created_at=wire_time(),
+    )
+    return "" if stamped.leaf_id == leaf_id else leaf_id
 
 
 async def report(errand: Errand, state: SessionState, outcome: Outcome | None) -> ErrandReport:

@@ -29,7 +29,7 @@ from perdure.protocol import (
 )
 from perdure.workflows.approvals import SHOWN_APPROVALS, pending
 from perdure.workflows.commands import CLOSED, Commands
-from perdure.workflows.errands import report
+from perdure.workflows.errands import begins_at, report
 from perdure.workflows.failures import ActivityFailure, reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.idleness import Idleness
@@ -180,7 +180,7 @@ class SessionWorkflow:
             self._fault = reason_of(error)
             await self._end(self._fault)
             raise refused(self._fault) from error
-        state.leaf_id = state.tip_id = loaded.leaf_id
+        state.leaf_id = state.tip_id = begins_at(state, loaded.leaf_id)
         state.created = loaded.created
         await self._lifecycle.publish(
             LifecycleEvent(type="session_init", session_id=state.session_id, leaf_id=loaded.leaf_id)

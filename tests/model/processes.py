@@ -26,6 +26,7 @@ from perdure.codec import decode_entries
 from perdure.errors import PerdureError
 from perdure.models.scripted import ScriptedModel
 from perdure.protocol import (
+    Answer,
     AppendEntries,
     CallModel,
     CopyPath,
@@ -177,6 +178,8 @@ def _call(
                 return await _say(CallModel.from_json(request), transcripts)
             case names.RUN_TOOL:
                 return _use(RunTool.from_json(request), effects, dies_after)
+            case names.READ_ANSWER:
+                return Answer()
             case names.PUBLISH:
                 return None
         raise AssertionError(f"no activity {kind} in this model")

@@ -62,6 +62,7 @@ SMALL = [
     Scenario("a fork, and a worker dies", FORK, (WORKER,)),
     Scenario("a run that another joins", STEER),
     Scenario("a run that is cancelled", CANCEL),
+    Scenario("the errand of a sub-agent, and a worker dies", (), (WORKER,), errand=run("e1")),
     Scenario("signals, and a worker dies, and one comes twice", SIGNALS, (WORKER, COPY)),
 ]
 

@@ -29,8 +29,8 @@ def test_no_order_of_things_breaks_a_promise(scenario: Scenario) -> None:
     """
     explored = explore(scenario)
     assert explored.counterexample is None, f"\n{explored.counterexample}"
-    assert explored.states > 50
-    assert explored.ends > 10
+    assert explored.states > 20
+    assert explored.ends >= 5
 
 
 COPY, WORKER, SLOW = scenarios.COPY, scenarios.WORKER, scenarios.SLOW

@@ -34,6 +34,7 @@ from perdure.protocol import (
     CancelCommand,
     CloseCommand,
     CompactCommand,
+    Errand,
     EventRecord,
     ForkCommand,
     Outcome,
@@ -81,6 +82,9 @@ class Scenario:
     faults: tuple[tuple[str, int], ...] = ()
     renews: bool = True
     """Whether the workflow continues as new after every step, or never."""
+    errand: RunCommand | None = None
+    """What the session was started for, if it is a sub-agent's: it is in the state from the
+    beginning"""
     opens_first: bool = True
     """Whether nobody sends before the session is open, as perdure's own clients do it."""
 
@@ -91,7 +95,8 @@ class Scenario:
 
     @property
     def commands(self) -> list[Sent]:
-        return [command for client in self.clients for command in client.commands]
+        errands = [] if self.errand is None else [self.errand]
+        return [*errands, *(command for client in self.clients for command in client.commands)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +188,10 @@ def first_world(scenario: Scenario) -> World:
         max_history_events=events,
         max_history_events_in_run=events,
     )
+    if scenario.errand is not None:
+        run_id = scenario.errand.command_id
+        state.inbox = [scenario.errand, CloseCommand(command_id="close")]
+        state.errand = Errand(parent_id="parent", run_id=run_id, depth=1)
     return World(
         scenario=scenario,
         argument=state.to_json(),

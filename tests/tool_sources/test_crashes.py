@@ -53,6 +53,26 @@ async def test_a_worker_that_dies_while_a_sub_agent_is_at_work_costs_its_model_c
     assert (steps["helper"], steps["slow"], steps["add"]) == (2, 1, 1)
 
 
+async def test_what_a_sub_agent_is_asked_is_stored_once_when_its_worker_dies_at_that(
+    stage: HeldStage,
+) -> None:
+    """Its session loads its log and stores the task in one step, which is then done again."""
+    stage.hold("stored-assistant")
+    session = await stage.sessions.open(stage.session_id, agent="held")
+    run = await session.run("go")
+    await stage.reached("stored-assistant")
+    stage.hold("stored-user")
+    stage.let_go("stored-assistant")
+    await stage.reached("stored-user", 2)
+    stage.kill_workers()
+    stage.let_go("stored-user")
+    await stage.start_worker()
+
+    assert (await run)[-1].text == "All done."
+    [child] = await stage.children()
+    assert texts(await stage.store.load_entries(child)) == ["1 + 2?", "It is 3."]
+
+
 async def test_a_worker_that_dies_after_a_sub_agent_has_answered_asks_it_no_more(
     stage: HeldStage,
 ) -> None:
