@@ -10,7 +10,7 @@ import pytest
 from tests.model import scenarios, weakened
 from tests.model.explorer import explore
 from tests.model.weakened import Weakened
-from tests.model.world import Scenario
+from tests.model.world import Client, Scenario
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def test_no_order_of_things_breaks_a_promise(scenario: Scenario) -> None:
 
 
 COPY, WORKER, SLOW = scenarios.COPY, scenarios.WORKER, scenarios.SLOW
-ANN = scenarios.Client("Ann", (scenarios.append("a1"),))
+ANN = Client("Ann", (scenarios.append("a1"),))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from perdure import Entry, stamps
+from temporalio import workflow
+
+from perdure import Entry, names, stamps
 from perdure.activities import forks
 from perdure.codec import encode_entry
 from perdure.protocol import AppendEntries, EntryJson, SessionState
@@ -20,7 +22,7 @@ from perdure.stamps import Stamped
 from perdure.workflows import log, tool_calls
 from perdure.workflows.inbox import Inbox
 from perdure.workflows.session import SessionWorkflow
-from perdure.workflows.timing import tool_timing
+from perdure.workflows.timing import STORING, tool_timing
 from tests.model.processes import MortalStore
 
 Weakened = Callable[[], AbstractContextManager[object]]
@@ -41,9 +43,7 @@ def forwarding_before_the_append() -> Iterator[None]:
     ) -> Stamped:
         stamped = self.stamp(command_id, entries)
         request = AppendEntries(session_id=self._state.session_id, entries=stamped.stored)
-        appending = log.workflow.start_local_activity(
-            log.names.APPEND_ENTRIES, request, **log.STORING
-        )
+        appending = workflow.start_local_activity(names.APPEND_ENTRIES, request, **STORING)
         under_way.append(appending)
         self.advance(stamped)
         await asyncio.sleep(0)
