@@ -1,7 +1,7 @@
 """A model check: every order in which commands, answers, crashes and continue-as-new can meet.
 
-What is explored is the real workflow code, run by the SDK's own workflow instance, over the real
-store activities and the real fork. What is a model is everything around them, the Temporal server
+What is explored is the real workflow code, run by the SDK's own workflow instance, and the real
+activities, on a store in memory. What is a model is everything around them, the Temporal server
 and the clients: it is small, has no clock of its own, and does one thing at a time, so that all
 that may happen next can be tried, from every state, once.
 

@@ -1,7 +1,7 @@
 """What a worker process does besides the workflow: activities, on a store, until it dies.
 
-The store activities and the fork are perdure's own. The model and the tool are stand-ins, because
-perdure's need a connection to a server; what matters of them here is what they leave behind.
+All activities are perdure's own. The agent's model answers what was said last, and calls a tool
+when it is asked to; its tools note in a journal that they ran.
 """
 
 from __future__ import annotations
@@ -9,56 +9,67 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias
+from unittest.mock import patch
 
 from temporalio.api.failure.v1 import Failure
+from temporalio.client import Client
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from perdure import Agent, Entry, names
+from perdure import Agent, Entry, Message, ToolContext, names, tool
+from perdure.activities import model_calls
 from perdure.activities.agents import AgentRegistry
-from perdure.activities.failures import as_failure
+from perdure.activities.appending import Appends
 from perdure.activities.forks import ForkActivities
 from perdure.activities.heartbeats import Heart
+from perdure.activities.model_calls import ModelActivities
+from perdure.activities.publishing import PublishActivities
 from perdure.activities.storage import StoreActivities
+from perdure.activities.sub_agents import SubAgentActivities
+from perdure.activities.tool_calls import ToolActivities
+from perdure.activities.toolboxes import Toolboxes
 from perdure.codec import decode_entries
-from perdure.errors import PerdureError
-from perdure.models.scripted import ScriptedModel
+from perdure.errors import StoreError
+from perdure.messages import ToolCallBlock
+from perdure.models.protocol import ModelRequest
 from perdure.protocol import (
-    Answer,
     AppendEntries,
     CallModel,
     CopyPath,
     FindEntry,
-    ModelReply,
+    LifecycleEvent,
     OpenSession,
-    PlannedCall,
+    ReadAnswer,
     RunTool,
     StartRun,
-    ToolReply,
 )
 from perdure.stores import MemoryStore
 from perdure.transcript_cache import Transcripts
 from perdure.wire import Wire
 from tests.core.provider import check_as_a_provider
 
+Activity: TypeAlias = Callable[[Any], Awaitable[Wire | None]]
+
 Kept = tuple[tuple[str, bytes, tuple[tuple[str, bytes], ...]], ...]
 """What a store holds: of each session its ID, its record, and its lines by the entries' IDs."""
 
 AGENT = "agent"
-_AGENTS = AgentRegistry([Agent(AGENT, model=ScriptedModel("not asked"))])
-
-T = TypeVar("T")
 
 
 class Died(BaseException):
     """The process is gone: nobody hears how its activity ended."""
 
 
+Trouble: TypeAlias = Literal["", "is down", "loses the answer"]
+"""What is the matter with the store: it does not take what is written, or does, and nobody hears
+of it."""
+
+
 class MortalStore(MemoryStore):
-    """A store in whose user's process something happens after so many writes: `Died`, or an
-    error. A write that changes nothing counts as well.
+    """A store whose user's process dies after so many writes (one that changes nothing counts as
+    well), or which is in trouble.
     """
 
     def __init__(self, kept: Kept) -> None:
@@ -68,6 +79,7 @@ class MortalStore(MemoryStore):
             self._logs[session_id] = dict(lines)
         self._writes = 0
         self.ends_after: int | None = None
+        self.trouble: Trouble = ""
 
     def kept(self) -> Kept:
         return tuple(
@@ -76,14 +88,21 @@ class MortalStore(MemoryStore):
         )
 
     async def create_session(self, session_id: str, parent_id: str = "") -> None:
+        self._check("is down")
         await super().create_session(session_id, parent_id)
         self._wrote()
 
     async def append_entries(self, session_id: str, entries: Sequence[Entry]) -> None:
+        self._check("is down")
         await super().append_entries(session_id, entries)
         self._wrote()
 
+    def _check(self, trouble: Trouble) -> None:
+        if self.trouble == trouble:
+            raise StoreError(f"the store {trouble}")
+
     def _wrote(self) -> None:
+        self._check("loses the answer")
         self._writes += 1
         if self._writes == self.ends_after:
             raise Died
@@ -109,19 +128,25 @@ def do(
     *,
     attempt: int = 1,
     dies_after: int | None = None,
+    trouble: Trouble = "",
 ) -> Did:
-    """Run one attempt of an activity; its process may die after so many writes or side effects."""
+    """Run one attempt of an activity; its process may die after so many writes or side effects, or
+    the store be in trouble.
+    """
     store = MortalStore(kept)
-    store.ends_after = dies_after
-    effects = list(journal)
+    store.ends_after, store.trouble = dies_after, trouble
+    _Effects.journal = list(journal)
     try:
-        answer = _run(_call(kind, request, store, effects, dies_after), attempt)
+        answer = _run(kind, request, store, attempt)
     except Died:
-        return Did(store.kept(), tuple(effects))
+        return Did(store.kept(), tuple(_Effects.journal))
     except ApplicationError as error:
-        return Did(store.kept(), tuple(effects), failure=failure_of(error))
+        return Did(store.kept(), tuple(_Effects.journal), failure=failure_of(error))
+    if dies_after == len(_Effects.journal) - len(journal):
+        # A tool cannot raise it: whatever it raises is a result.
+        return Did(store.kept(), tuple(_Effects.journal))
     data = b"null" if answer is None else answer.to_json()
-    return Did(store.kept(), tuple(effects), answer=data)
+    return Did(store.kept(), tuple(_Effects.journal), answer=data)
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -138,79 +163,95 @@ def entries_of(kept: Kept, session_id: str) -> list[Entry]:
     return decode_entries([line for _, line in logs.get(session_id, ())])
 
 
-def _run(call: Callable[[], Awaitable[Wire | None]], attempt: int) -> Wire | None:
-    environment = ActivityEnvironment()
+class Says:
+    """A model that answers the last message. One that asks for a tool is answered by a call."""
+
+    name = "says"
+
+    async def respond(self, request: ModelRequest, on_delta: Any = None) -> Message:
+        check_as_a_provider(request.messages)
+        last = request.messages[-1]
+        if last.role == "user" and last.text.startswith(("charge", "look")):
+            block = ToolCallBlock(id=last.text, name=last.text.split()[0])
+            return Message(role="assistant", content=[block])
+        return Message(role="assistant", content=f"re: {last.text}")
+
+
+class _Effects:
+    """What tools have done, by the attempt at hand too."""
+
+    journal: list[str]
+
+
+def _use(context: ToolContext) -> str:
+    _Effects.journal.append(context.tool_call_id)
+    return f"did {context.tool_call_id}"
+
+
+@tool
+async def charge(context: ToolContext) -> str:
+    """May run once."""
+    return _use(context)
+
+
+@tool(idempotent=True)
+async def look(context: ToolContext) -> str:
+    """May run again."""
+    return _use(context)
+
+
+_AGENTS = AgentRegistry([Agent(AGENT, model=Says(), tools=[charge, look])])
+_HEART = Heart()
+_LOOP = asyncio.new_event_loop()
+_CLIENT = _LOOP.run_until_complete(Client.connect("127.0.0.1:1", lazy=True))
+
+
+def _run(kind: str, request: bytes, store: MortalStore, attempt: int) -> Wire | None:
+    environment = ActivityEnvironment(client=_CLIENT)
     environment.info = dataclasses.replace(environment.info, attempt=attempt)
 
     async def run() -> Wire | None:
-        answer: Wire | None = await environment.run(call)
+        activity, message = _activity(kind, request, store)
+        answer: Wire | None = await environment.run(activity, message)
         return answer
 
-    return _LOOP.run_until_complete(run())
+    # An answer is stored with the time that it took; here nothing takes any.
+    with patch.object(model_calls, "_entry", _entry_at_once):
+        return _LOOP.run_until_complete(run())
 
 
-_LOOP = asyncio.new_event_loop()
+_entry = model_calls._entry
 
 
-def _call(
-    kind: str, request: bytes, store: MortalStore, effects: list[str], dies_after: int | None
-) -> Callable[[], Awaitable[Wire | None]]:
+def _entry_at_once(request: CallModel, message: Message, seconds: float) -> Entry:
+    return _entry(request, message, 0.0)
+
+
+def _activity(kind: str, request: bytes, store: MortalStore) -> tuple[Activity, Wire]:
     transcripts = Transcripts(store)
-    stored = StoreActivities(store, _AGENTS, transcripts)
-    forks = ForkActivities(store, transcripts, Heart())
-
-    async def call() -> Wire | None:
-        match kind:
-            case names.OPEN_SESSION:
-                return await stored.open_session(OpenSession.from_json(request))
-            case names.APPEND_ENTRIES:
-                return await stored.append_entries(AppendEntries.from_json(request))
-            case names.START_RUN:
-                return await stored.start_run(StartRun.from_json(request))
-            case names.FIND_ENTRY:
-                return await stored.find_entry(FindEntry.from_json(request))
-            case names.COPY_PATH:
-                try:
-                    return await forks._copy(CopyPath.from_json(request))
-                except PerdureError as error:
-                    raise as_failure(error) from None
-            case names.CALL_MODEL:
-                return await _say(CallModel.from_json(request), transcripts)
-            case names.RUN_TOOL:
-                return _use(RunTool.from_json(request), effects, dies_after)
-            case names.READ_ANSWER:
-                return Answer()
-            case names.PUBLISH:
-                return None
-        raise AssertionError(f"no activity {kind} in this model")
-
-    return call
-
-
-async def _say(request: CallModel, transcripts: Transcripts) -> ModelReply:
-    """Answer the last message; one that asks for a tool is answered by a call of it."""
-    path = await transcripts.holding(request.session_id, request.leaf_id)
-    view = path.model_view(request.leaf_id)
-    check_as_a_provider(view)
-    last = view[-1]
-    said: list[dict[str, Any]] = [{"type": "text", "text": f"re: {last.text}"}]
-    calls: list[PlannedCall] = []
-    if last.role == "user" and last.text.startswith(("charge", "look")):
-        name = last.text.split()[0]
-        calls = [PlannedCall(id=last.text, name=name, idempotent=name == "look")]
-        said = [{"type": "tool_call", "id": last.text, "name": name}]
-    return ModelReply(message={"role": "assistant", "content": said}, calls=calls)
-
-
-def _use(request: RunTool, effects: list[str], dies_after: int | None) -> ToolReply:
-    effects.append(request.call.id)
-    if dies_after is not None:
-        raise Died
-    return ToolReply(
-        message={
-            "role": "tool_result",
-            "content": [{"type": "text", "text": f"did {request.call.id}"}],
-            "tool_call_id": request.call.id,
-            "tool_name": request.call.name,
-        }
-    )
+    appends = Appends(store, transcripts)
+    toolboxes = Toolboxes()
+    stored = StoreActivities(store, _AGENTS, transcripts, appends)
+    match kind:
+        case names.OPEN_SESSION:
+            return stored.open_session, OpenSession.from_json(request)
+        case names.APPEND_ENTRIES:
+            return stored.append_entries, AppendEntries.from_json(request)
+        case names.START_RUN:
+            return stored.start_run, StartRun.from_json(request)
+        case names.FIND_ENTRY:
+            return stored.find_entry, FindEntry.from_json(request)
+        case names.COPY_PATH:
+            forks = ForkActivities(store, transcripts, _HEART)
+            return forks.copy_path, CopyPath.from_json(request)
+        case names.CALL_MODEL:
+            models = ModelActivities(_AGENTS, toolboxes, transcripts, appends, _HEART)
+            return models.call_model, CallModel.from_json(request)
+        case names.RUN_TOOL:
+            tools = ToolActivities(_AGENTS, toolboxes, _HEART)
+            return tools.run_tool, RunTool.from_json(request)
+        case names.READ_ANSWER:
+            return SubAgentActivities(transcripts).read_answer, ReadAnswer.from_json(request)
+        case names.PUBLISH:
+            return PublishActivities(None).publish, LifecycleEvent.from_json(request)
+    raise AssertionError(f"no activity {kind} in this model")

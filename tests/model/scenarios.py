@@ -57,6 +57,7 @@ SMALL = [
     Scenario("two appends, and one comes twice", TWO_APPENDS, (COPY,)),
     Scenario("two appends without continue-as-new", TWO_APPENDS, (WORKER, CLIENT), renews=False),
     Scenario("a run, and the store is slow and fails", ONE_RUN, (STORE, SLOW)),
+    Scenario("a run and a tool, and the store is slow", CHARGE, (SLOW,), renews=False),
     Scenario("a run and a tool that may run once, and a worker dies", CHARGE, (WORKER,)),
     Scenario("a run and an idempotent tool, and a worker dies", LOOK, (WORKER,)),
     Scenario("a fork, and a worker dies", FORK, (WORKER,)),

@@ -43,7 +43,7 @@ from perdure.protocol import (
     WaitCommand,
 )
 from perdure.wire import Wire
-from tests.model.processes import AGENT, Kept, do, failure_of
+from tests.model.processes import AGENT, Kept, Trouble, do, failure_of
 from tests.model.workflow_run import (
     Recorded,
     TaskFailed,
@@ -539,23 +539,50 @@ def _activity_steps(world: World, activity: Scheduled) -> Iterator[Step]:
     ended = replace(world, kept=did.kept, journal=did.journal, activities=others)
     job = _resolved(activity.seq, did.answer, did.failure)
     yield Step(f"{what} ends", _with_job(ended, job))
-    dead = _struck(world, "worker")
-    if dead is None:
-        return
-    lost = _lost(replace(dead, activities=others), activity)
+    if (down := _struck(world, "store")) is not None and did.kept != world.kept:
+        yield from _troubled(replace(down, activities=others), activity)
+    if (dead := _struck(world, "worker")) is not None:
+        yield from _dying(replace(dead, activities=others), activity)
+
+
+def _troubled(world: World, activity: Scheduled) -> Iterator[Step]:
+    """The store fails under an activity, which makes the best of it or is tried again."""
+    what = activity.kind.removeprefix(names.ACTIVITY_PREFIX)
+    troubles: tuple[Trouble, ...] = ("is down", "loses the answer")
+    for trouble in troubles:
+        did = do(
+            activity.kind,
+            activity.request,
+            world.kept,
+            world.journal,
+            attempt=activity.attempt,
+            trouble=trouble,
+        )
+        after = replace(world, kept=did.kept, journal=did.journal)
+        if did.failure is not None:
+            after = _lost(after, activity)
+        else:
+            after = _with_job(after, _resolved(activity.seq, did.answer, None))
+        yield Step(f"the store {trouble} in {what}", after, is_fault=True)
+
+
+def _dying(world: World, activity: Scheduled) -> Iterator[Step]:
+    """The worker dies before an activity has had an effect, or after."""
+    what = activity.kind.removeprefix(names.ACTIVITY_PREFIX)
+    lost = _lost(world, activity)
     yield Step(f"the worker dies before {what}", lost, is_fault=True)
-    for writes in (1, 2):
+    for effects in (1, 2):
         half = do(
             activity.kind,
             activity.request,
             world.kept,
             world.journal,
             attempt=activity.attempt,
-            dies_after=writes,
+            dies_after=effects,
         )
         if half.answer is None and half.failure is None:
             left = replace(lost, kept=half.kept, journal=half.journal)
-            label = f"the worker dies in {what}, after its effect {writes}"
+            label = f"the worker dies in {what}, after its effect {effects}"
             yield Step(label, left, is_fault=True)
 
 

@@ -117,7 +117,7 @@ MUTANTS = [
                 "                assert Appended\n",
             ),
         ),
-        (f"{_EXPLORER}[a run, and the store is slow and fails]",),
+        (f"{_EXPLORER}[a run and a tool, and the store is slow]",),
     ),
     Mutant(
         "outcomes are forgotten at a continue-as-new",
