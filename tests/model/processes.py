@@ -169,7 +169,7 @@ class Says:
     name = "says"
 
     async def respond(self, request: ModelRequest, on_delta: Any = None) -> Message:
-        check_as_a_provider(request.messages)
+        check_as_a_provider(list(request.messages))
         last = request.messages[-1]
         if last.role == "user" and last.text.startswith(("charge", "look")):
             block = ToolCallBlock(id=last.text, name=last.text.split()[0])
