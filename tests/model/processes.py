@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeAlias
 from unittest.mock import patch
 
+from temporalio import activity
 from temporalio.api.failure.v1 import Failure
 from temporalio.client import Client
 from temporalio.converter import DataConverter
@@ -164,7 +165,9 @@ def entries_of(kept: Kept, session_id: str) -> list[Entry]:
 
 
 class Says:
-    """A model that answers the last message. One that asks for a tool is answered by a call."""
+    """A model that answers the last message, with other words each time that it is asked. One that
+    asks for a tool is answered by a call.
+    """
 
     name = "says"
 
@@ -174,7 +177,9 @@ class Says:
         if last.role == "user" and last.text.startswith(("charge", "look")):
             block = ToolCallBlock(id=last.text, name=last.text.split()[0])
             return Message(role="assistant", content=[block])
-        return Message(role="assistant", content=f"re: {last.text}")
+        attempt = activity.info().attempt
+        again = f" ({attempt})" if attempt > 1 else ""
+        return Message(role="assistant", content=f"re: {last.text}{again}")
 
 
 class _Effects:
@@ -211,8 +216,8 @@ def _run(kind: str, request: bytes, store: MortalStore, attempt: int) -> Wire | 
     environment.info = dataclasses.replace(environment.info, attempt=attempt)
 
     async def run() -> Wire | None:
-        activity, message = _activity(kind, request, store)
-        answer: Wire | None = await environment.run(activity, message)
+        work, message = _activity(kind, request, store)
+        answer: Wire | None = await environment.run(work, message)
         return answer
 
     # An answer is stored with the time that it took; here nothing takes any.

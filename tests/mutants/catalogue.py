@@ -54,7 +54,7 @@ MUTANTS = [
             ),
         ),
         (
-            f"{_CONTRACT}::test_the_file_store_keeps_the_contract",
+            # Not the contract: of lines with one ID only the first is loaded.
             f"{_FILES}::test_a_retry_that_adds_nothing_is_flushed_all_the_same",
         ),
     ),
@@ -260,6 +260,27 @@ MUTANTS = [
         (
             f"{_EXPLORER}[a run and a tool that may run once, and a worker dies]",
             f"{_CRASHES}::test_a_tool_whose_worker_dies_is_answered_as_interrupted_and_the_run_goes_on",
+        ),
+    ),
+    Mutant(
+        "a model whose answer is stored is asked again",
+        "activities/model_calls.py",
+        (
+            (
+                "await self._stored_before(request) if activity.info().attempt > 1 else None",
+                "None",
+            ),
+        ),
+        (f"{_EXPLORER}[a run and a tool that may run once, and a worker dies]",),
+    ),
+    Mutant(
+        "the task of a sub-agent is stored behind itself",
+        "workflows/errands.py",
+        (('    return "" if stamped.leaf_id == leaf_id else leaf_id', "    return leaf_id"),),
+        (
+            f"{_EXPLORER}[the errand of a sub-agent, and a worker dies]",
+            "tests/tool_sources/test_crashes.py::"
+            "test_what_a_sub_agent_is_asked_is_stored_once_when_its_worker_dies_at_that",
         ),
     ),
     Mutant(
