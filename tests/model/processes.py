@@ -175,8 +175,9 @@ class Says:
         check_as_a_provider(list(request.messages))
         last = request.messages[-1]
         if last.role == "user" and last.text.startswith(("charge", "look")):
-            block = ToolCallBlock(id=last.text, name=last.text.split()[0])
-            return Message(role="assistant", content=[block])
+            calls = last.text.split(", ")
+            blocks = [ToolCallBlock(id=call, name=call.split()[0]) for call in calls]
+            return Message(role="assistant", content=blocks)
         attempt = activity.info().attempt
         again = f" ({attempt})" if attempt > 1 else ""
         return Message(role="assistant", content=f"re: {last.text}{again}")

@@ -161,9 +161,9 @@ def _each_command_was_done(world: World, log: list[Entry]) -> Iterator[str]:
             if text not in texts:
                 yield f"{command.command_id} was sent, and {text!r} is not in the store"
         if isinstance(command, RunCommand) and not world.scenario.has_cancel:
-            [text] = _texts(command)
-            if text.startswith("look") and text not in world.journal:
-                yield f"the idempotent tool of {text!r} never ran"
+            for call in ", ".join(_texts(command)).split(", "):
+                if call.startswith("look") and call not in world.journal:
+                    yield f"the idempotent tool of {call!r} never ran"
 
 
 def _texts(command: object) -> Iterator[str]:

@@ -17,8 +17,8 @@ def append(command_id: str) -> AppendCommand:
 
 
 def run(command_id: str, text: str = "", *, when_busy: str = "queue") -> RunCommand:
-    """A run. The model of the stand-in calls a tool where the text begins with `charge` (which is
-    not idempotent) or `look` (which is).
+    """A run. The model calls a tool where the text begins with `charge` (which is not idempotent)
+    or `look` (which is), and several where several are named.
     """
     entries = [text or f"ask {command_id}"]
     content = {"command_id": command_id, "entries": entries, "when_busy": when_busy}
@@ -46,6 +46,7 @@ TWO_APPENDS = (Client("Ann", (append("a1"),)), Client("Bob", (append("b1"),)))
 ONE_RUN = (Client("Ann", (run("a1"),)),)
 CHARGE = (Client("Ann", (run("a1", "charge 1"),)),)
 LOOK = (Client("Ann", (run("a1", "look 1"),)),)
+BOTH = (Client("Ann", (run("a1", "charge 1, look 2"),)),)
 FORK = (Client("Ann", (append("a1"), fork("a2"))),)
 STEER = (Client("Ann", (run("a1"),)), Client("Bob", (run("b1", when_busy="steer"),)))
 CANCEL = (Client("Ann", (run("a1"),)), Client("Bob", (cancel("b1"),)))
@@ -60,6 +61,7 @@ SMALL = [
     Scenario("a run and a tool, and the store is slow", CHARGE, (SLOW,), renews=False),
     Scenario("a run and a tool that may run once, and a worker dies", CHARGE, (WORKER,)),
     Scenario("a run and an idempotent tool, and a worker dies", LOOK, (WORKER,)),
+    Scenario("two tools side by side", BOTH),
     Scenario("a fork, and a worker dies", FORK, (WORKER,)),
     Scenario("a run that another joins", STEER),
     Scenario("a run that is cancelled", CANCEL),
@@ -82,6 +84,7 @@ LARGE = [
     ),
     Scenario("a tool that may run once, and two workers die", CHARGE, (("worker", 2),)),
     Scenario("an idempotent tool, and two workers die", LOOK, (("worker", 2),)),
+    Scenario("two tools side by side, and a worker dies", BOTH, (WORKER,)),
     Scenario("a fork, and two workers die", FORK, (("worker", 2),)),
     Scenario("a run that another joins, and a worker dies", STEER, (WORKER,)),
     Scenario("a run that another joins, and one comes twice", STEER, (COPY,)),

@@ -507,6 +507,9 @@ def _renewed(world: World, argument: Payload) -> World:
     """The next run begins."""
     if world.locals or world.activities:
         return replace(world, broken="it continues as new while an activity is under way")
+    for update in world.updates:
+        if update.answer is None:
+            return replace(world, broken=f"it continues as new and leaves {update.id} unanswered")
     return replace(
         _ended_for_all(world),
         argument=argument.data,

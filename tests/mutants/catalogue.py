@@ -153,9 +153,7 @@ MUTANTS = [
                 "",
             ),
         ),
-        (
-            "tests/engine/test_long_life.py::test_a_session_that_continues_as_new_at_every_step_loses_nothing",
-        ),
+        (f"{_EXPLORER}[two appends, and a client dies]",),
     ),
     Mutant(
         "a command that comes twice is done twice",
@@ -190,10 +188,7 @@ MUTANTS = [
                 "        assert message\n",
             ),
         ),
-        (
-            "tests/engine/test_signals.py::test_an_update_that_cannot_be_done_is_answered_with_the_reason",
-            "tests/engine/test_signals.py::test_a_command_id_is_used_for_one_command[done]",
-        ),
+        ("tests/engine/test_signals.py::test_a_command_id_is_used_for_one_command[done]",),
     ),
     Mutant(
         "a signal that is no command fails the workflow",
@@ -215,7 +210,7 @@ MUTANTS = [
                 "        async with asyncio.Lock():\n            stamped =",
             ),
         ),
-        ("tests/engine/test_tools.py::test_calls_of_one_message_run_side_by_side",),
+        (f"{_EXPLORER}[two tools side by side]",),
     ),
     Mutant(
         "entries get other IDs when a lost task is done again",
