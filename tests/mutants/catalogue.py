@@ -320,9 +320,10 @@ MUTANTS = [
         "perdure/views.py",
         (
             (
-                "        unsettled = repaired(_messages(path[middle:]))",
-                "        unsettled = list(_messages(path[middle:]))",
+                "settled + repaired(_messages(path[start:middle]))",
+                "settled + list(_messages(path[start:middle]))",
             ),
+            ("= repaired(_messages(path[middle:]))", "= list(_messages(path[middle:]))"),
         ),
         (
             "tests/core/test_views.py::test_a_branch_that_leaves_a_call_behind_is_repaired",
