@@ -67,11 +67,13 @@ MUTANTS = [
     Mutant(
         "PostgreSQL takes the later of two entries with one ID",
         "perdure/stores/postgres/statements.py",
-        (
+        tuple(
             (
-                "ON CONFLICT (session_key, id) DO NOTHING",
-                "ON CONFLICT (session_key, id) DO UPDATE SET line = excluded.line",
-            ),
+                f"ON CONFLICT (session_key, id) DO NOTHING\n        RETURNING {columns}\n",
+                "ON CONFLICT (session_key, id) DO UPDATE SET line = excluded.line\n"
+                f"        RETURNING {columns}\n",
+            )
+            for columns in ("seq", "session_key, seq")
         ),
         ("tests/stores/test_postgres_store.py::test_the_postgres_store_keeps_the_contract",),
     ),
