@@ -11,7 +11,8 @@ from perdure.activities.appending import entries_after, is_message_after, messag
 from perdure.entries import Entry
 from perdure.errors import EntryError, JsonError, LoopError, StoreError
 from perdure.messages import Message
-from perdure.protocol import RunLoop
+from perdure.protocol import RunLoop, Said
+from perdure.protocol.said import lightened, remember
 from perdure.run_events import EventScript, Story
 from perdure.stores.contract import Store
 from perdure.transcript import Transcript
@@ -40,6 +41,7 @@ class LoopLog:
     ) -> None:
         self.leaf_id = request.leaf_id
         self.usage = Usage()
+        self.said: list[Said] = []
         self.restarts = restarts
         self._session_id = request.session_id
         self._author = f"{request.run_id}\n{restarts}" if restarts else request.run_id
@@ -91,6 +93,7 @@ class LoopLog:
     def _advance(self, entry: Entry) -> None:
         stored = entry.to_wire()
         self._story.of(stored)
+        self.said = lightened(remember(self.said, [stored]))
         self.usage = self.usage + Usage.model_validate(stored["message"].get("usage") or {})
         self.leaf_id = entry.id
 

@@ -86,6 +86,8 @@ class LoopActivities:
         reply = _reply(log)
         reply.turns, reply.next_index = telling.turn, telling.next_index
         reply.events, reply.batches = telling.rest(), telling.live.batches
+        if request.excerpts:
+            reply.said = log.said
         if error is not None:
             reply.error = ErrorInfo(type=type(error).__name__, message=str(error))
         return reply

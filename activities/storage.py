@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from temporalio import activity
 
 from perdure import names
 from perdure.activities.agents import AgentRegistry, model_of
 from perdure.activities.appending import Appends
+from perdure.activities.excerpts import is_enough, last_said
 from perdure.activities.failures import as_failure
 from perdure.activities.outputs import check_spec
+from perdure.activities.seen_outside import Outside
 from perdure.codec import entry_from_json
+from perdure.entries import SessionRecord
 from perdure.errors import (
     LoopError,
     PerdureError,
@@ -30,6 +34,8 @@ from perdure.protocol import (
     LoadedSession,
     OpenSession,
     RunPlan,
+    Said,
+    SeenOutside,
     StartRun,
 )
 from perdure.stores.contract import Store
@@ -45,12 +51,18 @@ class StoreActivities:
     """
 
     def __init__(
-        self, store: Store, agents: AgentRegistry, transcripts: Transcripts, appends: Appends
+        self,
+        store: Store,
+        agents: AgentRegistry,
+        transcripts: Transcripts,
+        appends: Appends,
+        outside: Outside,
     ) -> None:
         self._store = store
         self._agents = agents
         self._transcripts = transcripts
         self._appends = appends
+        self._outside = outside
 
     @activity.defn(name=names.OPEN_SESSION)
     async def open_session(self, request: OpenSession) -> LoadedSession:
@@ -58,24 +70,47 @@ class StoreActivities:
         theirs.
         """
         async with _attempt():
-            return await self._open(request.session_id, request.parent_id)
+            seen = await self._outside.seen()
+            loaded = await self._open(request.session_id, request.parent_id, seen)
+            loaded.hides_text, loaded.has_attributes = seen.hides_text, seen.has_attributes
+            return loaded
 
-    async def _open(self, session_id: str, parent_id: str) -> LoadedSession:
+    async def _open(self, session_id: str, parent_id: str, seen: SeenOutside) -> LoadedSession:
         try:
-            return await self._resumed(session_id)
+            return await self._resumed(session_id, seen)
         except SessionNotFoundError:
             pass
         try:
             await self._store.create_session(session_id, parent_id)
         except SessionExistsError:
-            return await self._resumed(session_id)
+            return await self._resumed(session_id, seen)
         self._appends.saw_end(session_id, "")
         return LoadedSession(created=True)
 
-    async def _resumed(self, session_id: str) -> LoadedSession:
+    async def _resumed(self, session_id: str, seen: SeenOutside) -> LoadedSession:
         leaf_id = await self._transcripts.last_id(session_id)
         self._appends.saw_end(session_id, leaf_id)
-        return LoadedSession(leaf_id=leaf_id)
+        return LoadedSession(
+            leaf_id=leaf_id,
+            parent_id=await self._parent_of(session_id),
+            said=[] if seen.hides_text else await self._said(session_id, leaf_id),
+        )
+
+    async def _said(self, session_id: str, leaf_id: str) -> list[Said]:
+        if not leaf_id:
+            return []
+        return last_said(await self._transcripts.path(session_id, leaf_id, is_enough))
+
+    async def _parent_of(self, session_id: str) -> str:
+        """The session that it is a child of, where the store can tell."""
+        load_session: Any = getattr(self._store, "load_session", None)
+        if load_session is None:
+            return ""
+        try:
+            record: SessionRecord = await load_session(session_id)
+        except StoreError:  # it is wrapped in one that has more than it has itself
+            return ""
+        return record.parent_id
 
     @activity.defn(name=names.FIND_ENTRY)
     async def find_entry(self, request: FindEntry) -> FoundEntry:
@@ -85,10 +120,11 @@ class StoreActivities:
                 if not request.entry_id:
                     await self._transcripts.last_id(request.session_id)
                     return FoundEntry(found=True)
-                path = await self._transcripts.path(request.session_id, request.entry_id, bool)
+                enough = is_enough if request.excerpts else bool
+                path = await self._transcripts.path(request.session_id, request.entry_id, enough)
             except SessionNotFoundError:
                 return FoundEntry(found=False)
-        return FoundEntry(found=bool(path))
+        return FoundEntry(found=bool(path), said=last_said(path) if request.excerpts else [])
 
     @activity.defn(name=names.APPEND_ENTRIES)
     async def append_entries(self, request: AppendEntries) -> Appended:
@@ -115,6 +151,7 @@ class StoreActivities:
             if asks_servers:
                 request = request.model_copy(update={"entries": []})
             stored_at = await self._append(request)
+            seen = await self._outside.seen()
         return RunPlan(
             stored_at=stored_at,
             model=name,
@@ -122,6 +159,8 @@ class StoreActivities:
             compact_at_tokens=agent.compact_at_tokens,
             is_loop=loop is not None,
             asks_servers=asks_servers,
+            hides_text=seen.hides_text,
+            has_attributes=seen.has_attributes,
         )
 
     async def _append(self, request: AppendEntries) -> dict[str, str]:

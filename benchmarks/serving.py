@@ -27,7 +27,7 @@ async def serving(*agents: Agent, **options: Any) -> AsyncIterator[Sessions]:
     """Sessions in files, on a server of their own, with a worker for the agents and the bare
     workflow. The options are those of `Sessions`.
     """
-    async with dev_server() as server:
+    async with dev_server(search_attributes=False) as server:
         with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
             store = FileStore(Path(folder))
             async with _worker(server.client, store, agents):

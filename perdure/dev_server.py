@@ -18,6 +18,7 @@ from typing import IO
 from temporalio.client import Client
 
 from perdure.errors import ServerError, ServerMissingError
+from perdure.search_attributes import ATTRIBUTES
 
 NAMESPACE = "default"
 
@@ -67,19 +68,23 @@ async def dev_server(
     ui_port: int | None = None,
     outlives_us: bool = False,
     pass_fds: Sequence[int] = (),
+    search_attributes: bool = True,
 ) -> AsyncIterator[DevServer]:
     """A server on this machine, for the length of the block.
 
     With a `database` file, what it knows survives it. With a `ui_port` (0: any) the Temporal UI is
     served there. With `outlives_us` it goes on after the block, until someone ends it. The
     descriptors `pass_fds` stay open in the server: a lock that one of them holds is held for as
-    long as the server lives. Raises ServerMissingError, or ServerError when it does not come up
-    within 30 seconds.
+    long as the server lives. It knows the `search_attributes` of sessions unless told otherwise.
+    Raises ServerMissingError, or ServerError when it does not come up within 30 seconds.
     """
     port = port or _free_port()
     if ui_port == 0:
         ui_port = _free_port()
     command = _command(temporal_binary(), port, ui_port, database)
+    if search_attributes:
+        for name, kind in ATTRIBUTES.items():
+            command += ["--search-attribute", f"{name}={kind}"]
     with tempfile.TemporaryFile() as output:
         if outlives_us:
             process = _spawn(command, output, subprocess.DEVNULL, pass_fds)

@@ -57,6 +57,17 @@ STREAM_OFFSET: Final = "__temporal_workflow_stream_offset"
 query of its length."""
 
 
+SESSION_STATUS: Final = "SessionStatus"
+SESSION_TURNS: Final = "SessionTurns"
+SESSION_PARENT: Final = "SessionParent"
+SESSION_AGENT: Final = "SessionAgent"
+"""The search attributes of a session's workflow: how it stands, how often its model was asked, the
+session that it is a fork or a sub-agent of, and who serves it."""
+
+METADATA: Final = "__temporal_workflow_metadata"
+"""The SDK's name for the query with which the Temporal UI asks what a workflow tells of itself."""
+
+
 def run_topic(run_id: str) -> str:
     """The stream topic that carries one run's events."""
     return f"run:{run_id}"

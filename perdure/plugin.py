@@ -25,6 +25,7 @@ from perdure.activities import (
 from perdure.activities.agents import AgentRegistry
 from perdure.activities.appending import Appends
 from perdure.activities.heartbeats import Heart
+from perdure.activities.seen_outside import Outside
 from perdure.activities.tenant_guard import TenantGuard
 from perdure.activities.toolboxes import Toolboxes
 from perdure.agent import Agent
@@ -36,6 +37,7 @@ from perdure.stores.contract import Store
 from perdure.telemetry import telemetry
 from perdure.tenant import given_tenant
 from perdure.transcript_cache import Transcripts
+from perdure.ui_text import given_ui_text
 from perdure.workflows import SessionWorkflow
 from perdure.workflows.tracing import TraceHeaders
 
@@ -61,6 +63,7 @@ class PerdurePlugin(SimplePlugin):
         publisher: Publisher | None = None,
         tenant: str | None = None,
         otel: bool | None = None,
+        ui_text: bool | None = None,
     ) -> None:
         """Serve these agents over the store, and tell the publisher of lifecycle events.
 
@@ -68,8 +71,11 @@ class PerdurePlugin(SimplePlugin):
         The worker's task queue is then the tenant's own, see `perdure.tenant.tenant_queue`.
         With `otel`, or PERDURE_OTEL, it tells OpenTelemetry what it does.
 
+        With `ui_text=False`, or PERDURE_UI_TEXT=off, the Temporal UI shows what sessions do and not
+        what is said in them: no messages, no arguments, no texts of errors.
+
         Raises AgentError when two agents share a name, or the publisher is none; StoreError,
-        TenantError, TelemetryError.
+        TenantError, TelemetryError, ServerError for a PERDURE_UI_TEXT that is none.
         """
         tenant = given_tenant(tenant)
         store = in_tenant(given_store(store), tenant)
@@ -85,8 +91,9 @@ class PerdurePlugin(SimplePlugin):
         transcripts = Transcripts(store)
         self._heart = Heart()
         self._toolboxes = toolboxes = Toolboxes()
+        self._outside = Outside(shows_text=given_ui_text(ui_text))
         appends = Appends(store, transcripts)
-        storage = StoreActivities(store, registry, transcripts, appends)
+        storage = StoreActivities(store, registry, transcripts, appends, self._outside)
         model = ModelActivities(registry, toolboxes, transcripts, appends, self._heart)
         tools = ToolActivities(registry, toolboxes, self._heart)
         super().__init__(
@@ -115,6 +122,7 @@ class PerdurePlugin(SimplePlugin):
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         """See the class."""
         config = super().configure_worker(config)
+        self._outside.client = config["client"]
         if config.get("sticky_queue_schedule_to_start_timeout") in (None, _SDK_STICKY_TIMEOUT):
             config["sticky_queue_schedule_to_start_timeout"] = _STICKY_TIMEOUT
         deployment = config.get("deployment_config")
@@ -135,6 +143,7 @@ class PerdurePlugin(SimplePlugin):
             yield
         finally:
             self._heart.close()
+            await self._outside.close()
             await self._toolboxes.close()
 
 

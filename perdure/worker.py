@@ -49,20 +49,29 @@ def build_worker(
     deployment: WorkerDeploymentConfig | None = None,
     grace: timedelta = GRACE,
     otel: bool | None = None,
+    ui_text: bool | None = None,
 ) -> Worker:
     """A worker that serves the agents over the store. Run it with `async with worker` or `await
     worker.run()`.
 
     With a `tenant`, or PERDURE_TENANT, its sessions are that tenant's, on the tenant's own task
     queue of that name. With a `deployment` it is versioned, see `perdure.deployments`. `grace` is
-    how long running steps may take when it is told to stop. `otel` is as `PerdurePlugin` has it.
+    how long running steps may take when it is told to stop. `otel` and `ui_text` are as
+    `PerdurePlugin` has them.
     """
     tenant = given_tenant(tenant)
     return Worker(
         client,
         task_queue=tenant_queue(task_queue, tenant),
         plugins=[
-            PerdurePlugin(agents=agents, store=store, publisher=publisher, tenant=tenant, otel=otel)
+            PerdurePlugin(
+                agents=agents,
+                store=store,
+                publisher=publisher,
+                tenant=tenant,
+                otel=otel,
+                ui_text=ui_text,
+            )
         ],
         graceful_shutdown_timeout=grace,
         deployment_config=deployment,
@@ -81,12 +90,13 @@ async def serve(
     alive_file: Path | None = None,
     payloads: str | None = None,
     otel: bool | None = None,
+    ui_text: bool | None = None,
     when_serving: Callable[[], None] | None = None,
 ) -> signal.Signals:
     """Connect, unless a client is given, and serve until SIGTERM or SIGINT; then let running steps
     finish, and answer with the signal. A second signal ends the process at once.
 
-    `tenant`, `deployment` and `grace` are as `build_worker` has them, `payloads` is as
+    `tenant`, `deployment`, `grace` and `ui_text` are as `build_worker` has them, `payloads` is as
     `connect_client` has it. The `alive_file` is renewed as long as the worker runs and reaches the
     server, see `perdure.liveness`. With `otel`, or PERDURE_OTEL, the worker tells OpenTelemetry
     what it does; where it connects by itself, Temporal's own metrics are told, too. `when_serving`
@@ -108,6 +118,7 @@ async def serve(
         deployment=deployment,
         grace=grace,
         otel=otel,
+        ui_text=ui_text,
     )
     try:
         async with (

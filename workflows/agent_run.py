@@ -20,6 +20,7 @@ from perdure.protocol import (
 )
 from perdure.protocol.observed import RunEnded, TurnEnded
 from perdure.run_events import EventScript
+from perdure.workflows.attributes import see_as, show_status
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.inbox import failure
@@ -96,6 +97,7 @@ class AgentRun:
             ),
             history,
         )
+        see_as(state, plan)
         state.active = ActiveRun(
             run_id=command.command_id,
             digest=command.digest(),
@@ -113,6 +115,7 @@ class AgentRun:
             **traced(command, plan, state.forked_by),
         )
         state.runs += 1
+        show_status(state, "running")
         stamped.date(plan)
         log.advance(stamped)
         run = cls(state.active, state, log, stream, lifecycle, history, answered)

@@ -22,6 +22,7 @@ from perdure.protocol import (
 )
 from perdure.workflows.agent_run import AgentRun
 from perdure.workflows.approvals import nothing_waits
+from perdure.workflows.attributes import show_status
 from perdure.workflows.compaction import compact
 from perdure.workflows.failures import ActivityFailure, CommandFailed, reason_of
 from perdure.workflows.history import HistoryLength
@@ -224,15 +225,19 @@ class Commands:
     async def _compact(self, command: CompactCommand) -> str:
         if self._state.agent is None:
             raise CommandFailed(NO_AGENT)
-        entry = await compact(
-            self._state,
-            self._log,
-            self._lifecycle,
-            command_id=command.command_id,
-            agent=self._state.agent,
-            keep_turns=command.keep_turns,
-            prompt=command.prompt,
-        )
+        show_status(self._state, "running")
+        try:
+            entry = await compact(
+                self._state,
+                self._log,
+                self._lifecycle,
+                command_id=command.command_id,
+                agent=self._state.agent,
+                keep_turns=command.keep_turns,
+                prompt=command.prompt,
+            )
+        finally:
+            show_status(self._state, "idle")
         return "" if entry is None else str(entry["id"])
 
     async def _go_on(self, run: AgentRun) -> None:
@@ -244,6 +249,8 @@ class Commands:
         outcomes = await run.turn()
         if outcomes:
             self._finish_run(outcomes)
+            if self._state.errand is None:  # it is closed next, and shown as that
+                show_status(self._state, "idle")
 
     def _finish_run(self, outcomes: list[Outcome]) -> None:
         self._run = self._state.active = None

@@ -10,6 +10,7 @@ from perdure import names
 from perdure.protocol import EntryJson, LifecycleEvent, SessionState, Summarize, Summary
 from perdure.workflows.lifecycle import Lifecycle
 from perdure.workflows.log import SessionLog
+from perdure.workflows.summaries import compaction_summary
 from perdure.workflows.timing import MODEL
 
 
@@ -41,7 +42,7 @@ async def compact(
         names.SUMMARIZE,
         request,
         result_type=Summary,
-        summary=f"summarize, keep {keep_turns} turns",
+        summary=compaction_summary(keep_turns, state),
         **MODEL,
     )
     hold(summarizing)

@@ -55,6 +55,7 @@ async def report(errand: Errand, state: SessionState, outcome: Outcome | None) -
             names.READ_ANSWER,
             ReadAnswer(session_id=state.session_id, leaf_id=outcome.leaf_id),
             result_type=Answer,
+            summary="read the answer",
             **LOADING,
         )
     except ActivityFailure as failure:

@@ -42,6 +42,7 @@ class Idleness:
                 await workflow.wait_condition(
                     partial(self._has_another_timeout, timeout),
                     timeout=rest if rest > 0 else timeout,
+                    timeout_summary=f"closes when idle for {timeout:g} s",
                 )
 
     def _has_another_timeout(self, timeout: float) -> bool:

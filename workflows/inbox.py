@@ -28,6 +28,10 @@ REMEMBERED_OUTCOMES = 24
 """Outcomes that a session remembers: so far back is a command that is sent again recognized. They
 are carried over every continue-as-new, so each costs history for ever."""
 
+NOWHERE = "-"
+"""The `start_id` of an outcome that is carried, in place of an empty one. Where it is empty then,
+it is the leaf of the outcome before it, as it mostly is."""
+
 _MOST_OWED = 64
 _MOST_AT_ONCE = 20_000
 
@@ -43,6 +47,7 @@ class Inbox:
         self._sizes = {command.command_id: len(command.to_json()) for command in waiting}
         self._bytes = sum(self._sizes.values())
         self._awaited: list[str] = []
+        state.outcomes = _with_starts(state.outcomes)
         self.doing: QueuedCommand | None = None
         self.note_message()
 
@@ -136,12 +141,17 @@ class Inbox:
             self._state.last_error = outcome.error
 
     def lighten(self) -> None:
-        """Leave out of what is remembered what the store can tell: it is carried over every
-        continue-as-new, and costs history twice at each.
+        """Leave out of what is remembered what the store can tell, or what the outcome before
+        tells: it is carried over every continue-as-new, and costs history twice at each.
         """
-        self._state.outcomes = [
-            outcome.model_copy(update={"usage": None}) for outcome in self._state.outcomes
-        ]
+        lighter: list[Outcome] = []
+        leaf_id = ""
+        for outcome in self._state.outcomes:
+            start_id = "" if outcome.start_id == leaf_id else outcome.start_id or NOWHERE
+            light = {"usage": None, "start_id": start_id}
+            lighter.append(outcome.model_copy(update=light))
+            leaf_id = outcome.leaf_id
+        self._state.outcomes = lighter
 
     def outcome(self, command_id: str) -> Outcome | None:
         """What became of a command, if it is done and not long ago."""
@@ -242,6 +252,17 @@ class Inbox:
 
     def _forget(self, command_id: str) -> None:
         self._bytes -= self._sizes.pop(command_id, 0)
+
+
+def _with_starts(outcomes: list[Outcome]) -> list[Outcome]:
+    """Outcomes that were carried, each with its start again."""
+    whole: list[Outcome] = []
+    leaf_id = ""
+    for outcome in outcomes:
+        start_id = "" if outcome.start_id == NOWHERE else outcome.start_id or leaf_id
+        whole.append(outcome.model_copy(update={"start_id": start_id}))
+        leaf_id = outcome.leaf_id
+    return whole
 
 
 def failure(command: QueuedCommand, error: ErrorInfo) -> Outcome:

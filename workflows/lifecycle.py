@@ -22,7 +22,9 @@ class Lifecycle:
         """Deliver an event: a bounded number of tries, then it is reported and life goes on."""
         self._stream.publish_lifecycle(event)
         try:
-            await workflow.execute_local_activity(names.PUBLISH, event, **PUBLISHING)
+            await workflow.execute_local_activity(
+                names.PUBLISH, event, summary=f"publish {event.type}", **PUBLISHING
+            )
         except ActivityFailure as failure:
             error = reason_of(failure)
             message = f"{event.type} was not delivered: {error.message}"

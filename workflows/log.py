@@ -10,7 +10,9 @@ from temporalio import workflow
 
 from perdure import names
 from perdure.protocol import Appended, AppendEntries, EntryJson, MessageJson, SessionState, StoredAs
+from perdure.protocol.said import remember
 from perdure.stamps import Stamped, stamp
+from perdure.workflows.summaries import append_summary
 from perdure.workflows.timing import STORING
 
 
@@ -40,6 +42,7 @@ class SessionLog:
                         run_id=command_id,
                     ),
                     result_type=Appended,
+                    summary=append_summary(len(stamped.stored)),
                     **STORING,
                 )
                 stamped.date(appended)
@@ -53,6 +56,7 @@ class SessionLog:
             header["parent_id"] = self._state.leaf_id
         header["created_at"] = stored.created_at
         self._state.leaf_id = self._state.tip_id = stored.id
+        self._note_said([entry])
         return header | entry
 
     @contextlib.asynccontextmanager
@@ -79,6 +83,11 @@ class SessionLog:
         """The store has these entries: they are the new end of the path."""
         if stamped.stored:
             self._state.leaf_id = self._state.tip_id = stamped.leaf_id
+        self._note_said(stamped.stored)
+
+    def _note_said(self, entries: Sequence[EntryJson]) -> None:
+        if not self._state.hides_text:
+            self._state.said = remember(self._state.said, entries)
 
 
 def message_entry(message: MessageJson) -> EntryJson:

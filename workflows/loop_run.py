@@ -11,6 +11,7 @@ from temporalio.exceptions import ActivityError
 
 from perdure import names
 from perdure.protocol import EventRecord, LoopReply, RunLoop
+from perdure.protocol.said import SHOWN
 from perdure.workflows.agent_run import AgentRun
 from perdure.workflows.failures import WORKFLOW_CANCELLED, CommandFailed, reason_of
 from perdure.workflows.run_errors import CANCELLED
@@ -99,6 +100,7 @@ class LoopRun(AgentRun):
             max_turns=run.max_turns,
             next_index=run.next_index,
             attempts=LOOP_ATTEMPTS,
+            excerpts=not state.hides_text,
         )
 
     def _hear(self, event: EventRecord) -> None:
@@ -109,6 +111,7 @@ class LoopRun(AgentRun):
     def _take_over(self, reply: LoopReply) -> None:
         run, state = self._run, self._state
         state.leaf_id = state.tip_id = reply.leaf_id
+        state.said = [*state.said, *reply.said][-SHOWN:]
         state.turns += reply.turns
         state.usage = state.usage + reply.usage
         run.turn, run.usage, run.restarts = reply.turns, reply.usage, reply.restarts

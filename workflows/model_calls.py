@@ -103,7 +103,7 @@ class ModelCalls:
             names.CALL_MODEL,
             request,
             result_type=ModelReply,
-            summary=model_summary(run),
+            summary=model_summary(run, self._state),
             # So that a call which is cancelled can hand over what it has of the answer.
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             **MODEL,

@@ -7,6 +7,7 @@ from temporalio import workflow
 from perdure import names
 from perdure.protocol import ListTools, RunPlan, StartRun, ToolList
 from perdure.workflows.history import HistoryLength
+from perdure.workflows.summaries import append_summary
 from perdure.workflows.timing import LISTING, STORING
 
 
@@ -35,6 +36,10 @@ async def start_run(request: StartRun, history: HistoryLength) -> tuple[RunPlan,
 
 async def _start(request: StartRun) -> RunPlan:
     plan: RunPlan = await workflow.execute_local_activity(
-        names.START_RUN, request, result_type=RunPlan, **STORING
+        names.START_RUN,
+        request,
+        result_type=RunPlan,
+        summary=append_summary(len(request.entries)),
+        **STORING,
     )
     return plan

@@ -27,8 +27,11 @@ from perdure.protocol import (
     Status,
     WaitCommand,
 )
+from perdure.protocol.said import lightened
 from perdure.workflows.approvals import SHOWN_APPROVALS, pending
+from perdure.workflows.attributes import see_as, show_status
 from perdure.workflows.commands import CLOSED, Commands
+from perdure.workflows.details import details, tell_details
 from perdure.workflows.errands import begins_at, report
 from perdure.workflows.failures import ActivityFailure, reason_of
 from perdure.workflows.history import HistoryLength
@@ -57,6 +60,7 @@ class SessionWorkflow:
         self._idleness = Idleness(state, self._commands.inbox, self._history)
         self._fault: ErrorInfo | None = None
         receive_verbs(self._commands)
+        tell_details(self._details)
 
     @workflow.run
     async def run(self, state: SessionState) -> ErrandReport | None:
@@ -160,6 +164,9 @@ class SessionWorkflow:
             last_error=state.last_error,
         )
 
+    def _details(self) -> str:
+        return details(self.status(), self._state)
+
     # ── life ───────────────────────────────────────────────────────────────────────────────────
 
     async def _open(self) -> None:
@@ -174,6 +181,7 @@ class SessionWorkflow:
                     parent_id="" if state.errand is None else state.errand.parent_id,
                 ),
                 result_type=LoadedSession,
+                summary="open the session",
                 **LOADING,
             )
         except ActivityFailure as error:
@@ -182,6 +190,11 @@ class SessionWorkflow:
             raise refused(self._fault) from error
         state.leaf_id = state.tip_id = begins_at(state, loaded.leaf_id)
         state.created = loaded.created
+        state.parent_id = loaded.parent_id or state.parent_id
+        state.said = loaded.said
+        see_as(state, loaded)
+        if state.errand is None:  # else it is running at once
+            show_status(state, "idle")
         await self._lifecycle.publish(
             LifecycleEvent(type="session_init", session_id=state.session_id, leaf_id=loaded.leaf_id)
         )
@@ -229,6 +242,7 @@ class SessionWorkflow:
         await self._leave()
         self._state.stream = self._stream.carry()
         self._commands.inbox.lighten()
+        self._state.said = lightened(self._state.said)
         workflow.continue_as_new(
             self._state, initial_versioning_behavior=self._renewal.versioning()
         )
@@ -236,6 +250,7 @@ class SessionWorkflow:
     async def _end(self, error: ErrorInfo) -> None:
         """Answer whoever waits; the log is valid at any point, so nothing else is to be done."""
         self._commands.end(error)
+        show_status(self._state, "closed")
         await self._leave()
 
     async def _leave(self) -> None:

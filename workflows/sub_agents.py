@@ -33,6 +33,7 @@ from perdure.protocol import (
 from perdure.repair import INTERRUPTED
 from perdure.session_id import tenant_of, workflow_id
 from perdure.workflows.log import SessionLog
+from perdure.workflows.summaries import child_summary
 
 MAX_DEPTH = 5
 """How deep sub-agents may be nested. An agent that asks itself would otherwise never end."""
@@ -97,7 +98,11 @@ class SubAgentCall:
         child = await self._start()
         try:
             await workflow.wait_condition(
-                lambda: child.done() or self._is_cancelled, timeout=self._call.timeout
+                lambda: child.done() or self._is_cancelled,
+                timeout=self._call.timeout,
+                timeout_summary=f"{self._call.sub_agent} has {self._call.timeout:g} s"
+                if self._call.timeout is not None
+                else None,
             )
         except TimeoutError:
             self._is_late = True
@@ -117,6 +122,7 @@ class SubAgentCall:
             max_history_events_in_run=state.max_history_events_in_run,
             max_command_bytes=state.max_command_bytes,
             inbox=[task, CloseCommand(command_id="close")],
+            parent_id=state.session_id,
             errand=Errand(parent_id=state.session_id, run_id=_RUN_ID, depth=self._depth),
         )
         starting: Coroutine[Any, Any, _Child] = workflow.start_child_workflow(
@@ -127,7 +133,7 @@ class SubAgentCall:
             # When the session ends in the middle of a call, nobody waits for the answer.
             parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
             task_timeout=workflow.info().task_timeout,
-            static_summary=f"{call.sub_agent} for session {state.session_id}"[:200],
+            static_summary=child_summary(call, state),
         )
         return await self._between_appends(starting)
 

@@ -35,6 +35,7 @@ from perdure.workflows.approvals import (
     pending,
     take_answer,
 )
+from perdure.workflows.attributes import show_status
 from perdure.workflows.failures import reason_of
 from perdure.workflows.history import HistoryLength
 from perdure.workflows.log import SessionLog, message_entry, wire_time
@@ -69,10 +70,14 @@ class ToolCalls:
         self._answered = answered
         self._at_work = 0
         self._handles: list[workflow.ActivityHandle[ToolReply] | SubAgentCall] = []
+        self._asked = _count_asked(run.calls)
 
     def open(self, calls: Sequence[PlannedCall]) -> None:
         """The model asked for these calls. From now on those that wait can be answered."""
         self._run.calls = opened(self._run, calls, since=wire_time())
+        self._asked = _count_asked(self._run.calls)
+        if any(call.is_awaited for call in self._run.calls):
+            show_status(self._state, "waiting")
 
     def announce(self) -> None:
         """Tell whoever watches of the open calls, once the message that has them is stored."""
@@ -165,7 +170,11 @@ class ToolCalls:
         try:
             async with self._log.between_appends():
                 checking = workflow.start_activity(
-                    names.CHECK_ARGUMENTS, request, result_type=CheckedArguments, **CHECKING
+                    names.CHECK_ARGUMENTS,
+                    request,
+                    result_type=CheckedArguments,
+                    summary=f"check the arguments for {call.call.name}"[:120],
+                    **CHECKING,
                 )
             checked = await checking
             if checked.fault:
@@ -188,6 +197,7 @@ class ToolCalls:
     async def _result(self, call: OpenCall) -> MessageJson:
         began = workflow.time()
         async with self._log.between_appends():
+            self._note_answered(call)
             if self._run.is_cancelled:
                 return _error(call, INTERRUPTED)
             if call.refusal:
@@ -206,6 +216,16 @@ class ToolCalls:
             return _noted(call, _error(call, told))
         self._history.add_messages(reply.batches)
         return _noted(call, reply.message)
+
+    def _note_answered(self, call: OpenCall) -> None:
+        """The session no longer waits for a person when the last call that did goes on. Which one
+        that is hangs on the order in which calls go on, as the activities that they start do.
+        """
+        if not call.call.needs_approval:
+            return
+        self._asked -= 1
+        if not self._asked:
+            show_status(self._state, "running")
 
     async def _delegate(self, call: PlannedCall) -> MessageJson:
         began, trace = workflow.time(), call_trace(self._run, call)
@@ -230,13 +250,17 @@ class ToolCalls:
             names.RUN_TOOL,
             request,
             result_type=ToolReply,
-            summary=tool_summary(call),
+            summary=tool_summary(call, self._state),
             **tool_timing(call.timeout, call.idempotent),
         )
 
     async def _store(self, message: MessageJson) -> None:
         [entry] = await self._log.append(self._run.run_id, [message_entry(message)])
         self._publish(self._script.tool_ended(self._run.turn, entry))
+
+
+def _count_asked(calls: Sequence[OpenCall]) -> int:
+    return sum(call.call.needs_approval for call in calls)
 
 
 def _error(call: OpenCall, text: str) -> MessageJson:

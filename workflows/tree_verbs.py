@@ -29,9 +29,10 @@ async def branch(command: BranchCommand, state: SessionState, lifecycle: Lifecyc
     """Move the leaf to a stored entry, and that is all. Raises CommandFailed, with nothing
     moved.
     """
-    await _require_entry(state, command.entry_id)
+    found = await _require_entry(state, command.entry_id, excerpts=not state.hides_text)
     from_id, state.leaf_id = state.leaf_id, command.entry_id
     state.context_tokens = 0
+    state.said = found.said
     await lifecycle.publish(
         LifecycleEvent(
             type="session_branched",
@@ -57,7 +58,7 @@ async def fork(command: ForkCommand, state: SessionState, lifecycle: Lifecycle) 
     await _require_entry(state, leaf_id)
     if not leaf_id:
         raise CommandFailed(ErrorInfo(type="CommandError", message=_NO_PATH))
-    if await _finds(command.session_id):
+    if (await _find(command.session_id)).found:
         raise CommandFailed(_taken(command.session_id))
     # From here on a session of that ID is this fork's own, whichever attempt made it: that it was
     # absent is in history before the copy begins.
@@ -73,6 +74,7 @@ async def fork(command: ForkCommand, state: SessionState, lifecycle: Lifecycle) 
             type="session_forked", session_id=command.session_id, parent_id=state.session_id
         )
     )
+    state.forks = [*state.forks, command.session_id][-SHOWN_FORKS:]
     await _start_child(command.session_id, state)
 
 
@@ -85,6 +87,7 @@ async def _start_child(child_id: str, state: SessionState) -> None:
         max_command_bytes=state.max_command_bytes,
         idle_timeout=state.idle_timeout,
         forked_by=current(),
+        parent_id=state.session_id,
     )
     try:
         await workflow.start_child_workflow(
@@ -93,32 +96,43 @@ async def _start_child(child_id: str, state: SessionState) -> None:
             id=workflow_id(child_id, tenant=tenant_of(workflow.info().workflow_id)),
             parent_close_policy=workflow.ParentClosePolicy.ABANDON,
             task_timeout=workflow.info().task_timeout,
-            static_summary=f"perdure session {child_id}"[:200],
+            static_summary=f"perdure session {child_id}, a fork of {state.session_id}"[:200],
         )
     except WorkflowAlreadyStartedError:
         # Someone opened the child as soon as it was there.
         return
 
 
-async def _require_entry(state: SessionState, entry_id: str) -> None:
-    if entry_id and not await _finds(state.session_id, entry_id):
+async def _require_entry(
+    state: SessionState, entry_id: str, *, excerpts: bool = False
+) -> FoundEntry:
+    """Look the entry up; none is before the first."""
+    if not entry_id:
+        return FoundEntry(found=True)
+    found = await _find(state.session_id, entry_id, excerpts=excerpts)
+    if not found.found:
         raise CommandFailed(
             ErrorInfo(
                 type="EntryNotFoundError",
                 message=f"no entry {entry_id[:80]!r} in {state.session_id!r}; nothing changed",
             )
         )
+    return found
 
 
-async def _finds(session_id: str, entry_id: str = "") -> bool:
+async def _find(session_id: str, entry_id: str = "", *, excerpts: bool = False) -> FoundEntry:
     found: FoundEntry = await workflow.execute_local_activity(
         names.FIND_ENTRY,
-        FindEntry(session_id=session_id, entry_id=entry_id),
+        FindEntry(session_id=session_id, entry_id=entry_id, excerpts=excerpts),
         result_type=FoundEntry,
+        summary=f"find entry {entry_id[:40]}" if entry_id else f"find session {session_id}"[:120],
         **LOADING,
     )
-    return found.found
+    return found
 
+
+SHOWN_FORKS = 5
+"""How many of a session's forks are shown to people who look on: the last ones."""
 
 _NO_PATH = "the leaf is before the first entry; there is no path to fork"
 

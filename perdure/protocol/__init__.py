@@ -26,6 +26,7 @@ from perdure.protocol.activities import (
     RunLoop,
     RunPlan,
     RunTool,
+    SeenOutside,
     StartRun,
     StoredAs,
     Summarize,
@@ -64,6 +65,7 @@ from perdure.protocol.outcomes import (
     Status,
 )
 from perdure.protocol.output import MAX_OUTPUT_SCHEMA_BYTES, OUTPUT_RETRIES, OutputSpec
+from perdure.protocol.said import Said
 from perdure.protocol.state import (
     MAX_HISTORY_EVENTS,
     TIMES_IN_A_RUN,
@@ -132,6 +134,8 @@ __all__ = [
     "RunPlace",
     "RunPlan",
     "RunTool",
+    "Said",
+    "SeenOutside",
     "SessionState",
     "SessionStateName",
     "StartRun",

@@ -8,11 +8,23 @@ from perdure.protocol.commands import EntryJson, MessageJson
 from perdure.protocol.events import EventRecord, RunPlace
 from perdure.protocol.outcomes import ErrorInfo
 from perdure.protocol.output import OutputSpec
+from perdure.protocol.said import Said
 from perdure.usage import Usage
 from perdure.wire import Wire
 
 MAX_RESULT_BYTES = 1_000_000
 """The largest message of a model or a tool that is passed on, in bytes of JSON."""
+
+
+class SeenOutside(Wire):
+    """What of a session is seen outside of it, in the Temporal UI, as its worker has it.
+
+    With `hides_text` nothing that was said is. `has_attributes`: the search attributes of sessions
+    are registered on the server, which refuses them otherwise.
+    """
+
+    hides_text: bool = False
+    has_attributes: bool = False
 
 
 class OpenSession(Wire):
@@ -22,26 +34,30 @@ class OpenSession(Wire):
     parent_id: str = ""
 
 
-class LoadedSession(Wire):
-    """Where a session resumes."""
+class LoadedSession(SeenOutside):
+    """Where a session resumes, what was said last there, and which session it is a child of."""
 
     leaf_id: str = ""
     created: bool = False
+    parent_id: str = ""
+    said: list[Said] = []
 
 
 class FindEntry(Wire):
     """Look for an entry in the session's log; without an entry ID, whether there is such a
-    session.
+    session. `excerpts` asks what was said last before the entry.
     """
 
     session_id: str
     entry_id: str = ""
+    excerpts: bool = False
 
 
 class FoundEntry(Wire):
     """Whether it was there."""
 
     found: bool
+    said: list[Said] = []
 
 
 class AppendEntries(Wire):
@@ -70,7 +86,7 @@ class StartRun(AppendEntries):
     tools: str = ""
 
 
-class RunPlan(Appended):
+class RunPlan(Appended, SeenOutside):
     """What the workflow needs to know of the loop that it drives, or, when the agent brings a loop
     of its own (`is_loop`), of that.
 
@@ -199,6 +215,7 @@ class RunLoop(Wire):
     """Run an agent's own loop after the leaf, which is where the run's input ends.
 
     `only_look` asks where the loop had got to in at most `attempts` attempts, and runs nothing.
+    `excerpts` asks what was said last.
     """
 
     session_id: str
@@ -213,6 +230,7 @@ class RunLoop(Wire):
     next_index: int = 0
     attempts: int = 1
     only_look: bool = False
+    excerpts: bool = False
 
 
 class LoopReply(Wire):
@@ -229,6 +247,7 @@ class LoopReply(Wire):
     restarts: int = 0
     batches: int = 0
     events: list[EventRecord] = []
+    said: list[Said] = []
     error: ErrorInfo | None = None
 
 

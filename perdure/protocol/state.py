@@ -17,6 +17,7 @@ from perdure.protocol.commands import (
 from perdure.protocol.events import RunPlace
 from perdure.protocol.outcomes import ErrorInfo, Outcome
 from perdure.protocol.output import OutputSpec
+from perdure.protocol.said import Said
 from perdure.usage import Usage
 from perdure.wire import Wire, always
 
@@ -139,6 +140,8 @@ class SessionState(Wire):
     `owed` are the commands whose senders were told to ask again, at a continue-as-new.
     `idle_timeout` (seconds) is how long a session without anything to do keeps its workflow; None:
     for ever. `forked_by` is the span of the fork that made the session, if it was traced.
+    `said` and `forks` are what was said last and which forks were made last, for people who look
+    on; `hides_text` and `has_attributes` are as in `SeenOutside`.
     """
 
     session_id: str
@@ -166,6 +169,11 @@ class SessionState(Wire):
     last_error: ErrorInfo | None = None
     stream: WorkflowStreamState | None = None
     recent_events: list[EventMark] = []
+    parent_id: str = ""
+    said: list[Said] = []
+    forks: list[str] = []
+    hides_text: bool = False
+    has_attributes: bool = False
 
     @property
     def tip_apart(self) -> str | None:

@@ -56,10 +56,16 @@ def serving(server: DevServer, store: FileStore) -> Serving:
 
     @asynccontextmanager
     async def serve(
-        *agents: Agent, over: Store = store, task_queue: str = "", **options: Any
+        *agents: Agent,
+        over: Store = store,
+        task_queue: str = "",
+        ui_text: bool | None = None,
+        **options: Any,
     ) -> AsyncIterator[Sessions]:
         queue = task_queue or f"test-{uuid.uuid4().hex}"
-        async with build_worker(server.client, agents=agents, store=over, task_queue=queue):
+        async with build_worker(
+            server.client, agents=agents, store=over, task_queue=queue, ui_text=ui_text
+        ):
             yield Sessions(server.client, over, task_queue=queue, **options)
         await replay_all(server.client, queue)
         if not task_queue:  # a test that names the queue may serve it again

@@ -14,6 +14,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from benchmarks.conversation import QUESTION, clerk, researcher, take_turn, take_turns, talker
 from benchmarks.histories import HistoryTotal, history_total, workflow_runs
 from perdure import Agent, Message, Run, Session, SessionEvent, Sessions, tool
+from perdure.dev_server import DevServer, dev_server
 from perdure.messages import Role, TextBlock, ToolCallBlock
 from perdure.models.protocol import Delta, ModelRequest, OnDelta
 from tests.engine.conftest import Serving
@@ -23,6 +24,15 @@ IN_ONE_RUN = 100_000
 
 WINDOW = 20
 """Turns that are measured together."""
+
+
+@pytest.fixture(scope="module")
+async def server() -> AsyncIterator[DevServer]:
+    """A server that does not know the search attributes of sessions; what they cost is measured
+    where they are tested.
+    """
+    async with dev_server(search_attributes=False) as running:
+        yield running
 
 
 async def test_a_plain_turn_is_small_and_as_small_at_turn_60_as_at_turn_10(
@@ -49,7 +59,7 @@ async def test_a_turn_with_a_tool_is_small(serving: Serving) -> None:
         turn = await smallest_turn(sessions, session)
 
     assert turn.events <= 25
-    assert turn.size_bytes <= 6_700
+    assert turn.size_bytes <= 6_800
 
 
 @pytest.mark.parametrize(
@@ -126,9 +136,9 @@ async def test_what_each_verb_costs(serving: Serving) -> None:
 
     budgets = {
         "append": HistoryTotal(6, 1_400, 0),
-        "branch": HistoryTotal(7, 1_700, 0),
+        "branch": HistoryTotal(7, 1_900, 0),
         "compact": HistoryTotal(13, 3_000, 0),
-        "fork": HistoryTotal(19, 4_000, 0),
+        "fork": HistoryTotal(19, 4_200, 0),
     }
     for name, budget in budgets.items():
         assert spent[name].events <= budget.events, name

@@ -24,6 +24,7 @@ from perdure.protocol import (
     OutputSpec,
     PlannedCall,
     RunCommand,
+    Said,
     SessionState,
 )
 from perdure.stores import FileStore
@@ -116,6 +117,11 @@ STATE: dict[str, Any] = {
     "last_error": ErrorInfo(type="ModelError", message="not today"),
     "stream": WorkflowStreamState(log=[], base_offset=40, publishers={}),
     "recent_events": [EventMark(offset=39, at=1.5)],
+    "parent_id": "parent",
+    "said": [Said(role="user", text="hello")],
+    "forks": ["a-fork"],
+    "hides_text": True,
+    "has_attributes": True,
 }
 
 

@@ -27,6 +27,7 @@ from perdure.activities.forks import ForkActivities
 from perdure.activities.heartbeats import Heart
 from perdure.activities.model_calls import ModelActivities
 from perdure.activities.publishing import PublishActivities
+from perdure.activities.seen_outside import Outside
 from perdure.activities.storage import StoreActivities
 from perdure.activities.sub_agents import SubAgentActivities
 from perdure.activities.tool_calls import ToolActivities
@@ -237,7 +238,7 @@ def _activity(kind: str, request: bytes, store: MortalStore) -> tuple[Activity, 
     transcripts = Transcripts(store)
     appends = Appends(store, transcripts)
     toolboxes = Toolboxes()
-    stored = StoreActivities(store, _AGENTS, transcripts, appends)
+    stored = StoreActivities(store, _AGENTS, transcripts, appends, Outside())
     match kind:
         case names.OPEN_SESSION:
             return stored.open_session, OpenSession.from_json(request)

@@ -28,6 +28,7 @@ TEMPORAL_SIDE = (
     "perdure.remote",
     "perdure.run",
     "perdure.run_events",
+    "perdure.search_attributes",
     "perdure.session",
     "perdure.stamps",
     "perdure.telemetry",
