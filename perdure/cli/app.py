@@ -125,6 +125,20 @@ def clean_payloads(
 
 
 @app.command()
+def setup(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Register the search attributes by which the Temporal UI and `perdure ls` find sessions.
+
+    They belong to the namespace that TEMPORAL_NAMESPACE names. Sessions run without them, too. It
+    may be run again; workers use them within a minute.
+    """
+    from perdure.cli.setup import set_up
+
+    set_up(as_json=as_json)
+
+
+@app.command()
 def demo(
     folder: Annotated[
         Path,

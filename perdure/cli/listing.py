@@ -13,7 +13,7 @@ from perdure.cli.stored import list_sessions, opened
 from perdure.errors import PerdureError, ServerError
 from perdure.stores.contract import Store
 
-STATES = ("running", "idle", "opening", "unknown", "stored")
+STATES = ("running", "waiting", "idle", "opening", "unknown", "stored")
 
 _LEAST_ID = 10
 """Characters of an ID that are shown before other columns are."""
@@ -23,7 +23,10 @@ _COLUMNS = ("session", "state", "agent", "runs", "turns", "tokens", "started")
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which sessions are listed. `state` is one of those that are shown, `limit` how many are."""
+    """Which sessions are listed. `state` is one of those that are shown, `limit` how many are.
+
+    `ask`: each is asked, also where the server tells how it stands.
+    """
 
     prefix: str = ""
     state: str = ""
@@ -31,14 +34,15 @@ class Filters:
     limit: int = 50
     only_stored: bool = False
     only_live: bool = False
+    ask: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A session as it is listed; what is not known is None or empty.
 
-    `state` is that of its workflow: opening, idle, running; `unknown` when no worker tells;
-    `stored` when there is none.
+    `state` is that of its workflow: opening, idle, running, waiting (for a person); `unknown` when
+    no worker tells; `stored` when there is none.
     """
 
     session_id: str
@@ -138,13 +142,15 @@ def _print(screen: Screen, found: list[Listed]) -> None:
         ]
         for listed in found
     ]
+    known = [place for place in range(len(_COLUMNS)) if any(row[place] for row in table)]
+    header, *table = [[row[place] for place in known] for row in (_COLUMNS, *table)]
     columns = screen.columns
-    widths = [max(map(width_of, cells)) for cells in zip(_COLUMNS, *table, strict=True)]
+    widths = [max(map(width_of, cells)) for cells in zip(header, *table, strict=True)]
     shown = _fitting(widths, columns)
     if columns is not None:
         others = sum(widths[column] + 2 for column in shown[1:])
         widths[0] = max(min(widths[0], columns - others), 1)
-    screen.line(screen.styled(_row(_COLUMNS, widths, shown), "dim"))
+    screen.line(screen.styled(_row(header, widths, shown), "dim"))
     for cells in table:
         colour = STATE_COLOURS.get(cells[1].split()[0], "dim")
         row = _row(cells, widths, shown)

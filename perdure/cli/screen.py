@@ -18,6 +18,7 @@ READER_LEFT = 141
 
 STATE_COLOURS = {
     "running": "green",
+    "waiting": "magenta",
     "idle": "cyan",
     "opening": "yellow",
     "closed": "dim",

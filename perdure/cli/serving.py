@@ -115,6 +115,15 @@ def worker(
         ),
     ] = None,
     payloads: options.Payloads = None,
+    ui_text: Annotated[
+        bool | None,
+        typer.Option(
+            "--ui-text/--no-ui-text",
+            help="Whether the Temporal UI shows what is said in sessions, beside what they do. "
+            "Otherwise as PERDURE_UI_TEXT says, on or off; on when that is not set.",
+            show_default=False,
+        ),
+    ] = None,
     deployment: Annotated[
         str | None,
         typer.Option(
@@ -171,5 +180,6 @@ def worker(
         versioning=versioning,
         grace=grace,
         otel=otel,
+        ui_text=ui_text,
     )
     raise typer.Exit(serve_agents(agents or [], given))

@@ -51,8 +51,8 @@ def list_sessions(
         typer.Option(
             "--state",
             metavar="STATE",
-            help="Only those that are: running, idle, opening, unknown (no worker tells), stored "
-            "(no workflow runs).",
+            help="Only those that are: running, waiting (for a person), idle, opening, unknown (no "
+            "worker tells), stored (no workflow runs).",
             show_default=False,
         ),
     ] = "",
@@ -74,15 +74,22 @@ def list_sessions(
     only_stored: Annotated[
         bool, typer.Option("--stored", help="Only what the store has; that needs no server.")
     ] = False,
+    ask: Annotated[
+        bool,
+        typer.Option(
+            "--ask", help="Ask each one, also where the server tells: for runs, tokens, errors."
+        ),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """List sessions: those that run, from Temporal, then all others in the store.
 
-    A `!` behind the state: what the session did last failed; `perdure status` has the error.
+    After `perdure setup` the server tells how they stand. Others are asked, each by itself, and a
+    `!` behind the state is then: what it did last failed; `perdure status` has the error.
 
     \b
     perdure ls
-    perdure ls user- --state running
+    perdure ls user- --state waiting
     perdure ls --stored --json | jq -r .session_id
     """
     from perdure.cli.listing import STATES, Filters, show_sessions
@@ -91,5 +98,5 @@ def list_sessions(
         raise typer.BadParameter("one of --live and --stored, not both")
     if state and state not in STATES:
         raise typer.BadParameter(f"{state!r} is no state; they are {', '.join(STATES)}")
-    filters = Filters(prefix, state, agent, limit, only_stored, only_live)
+    filters = Filters(prefix, state, agent, limit, only_stored, only_live, ask)
     show_sessions(where, filters, as_json=as_json)

@@ -18,6 +18,7 @@ from perdure.errors import AgentError
 from perdure.liveness import given_alive_file
 from perdure.stores import DEFAULT_STORE, open_store
 from perdure.tenant import given_tenant
+from perdure.ui_text import given_ui_text
 from perdure.worker import given_grace, serve
 
 
@@ -34,6 +35,7 @@ class Serving:
     versioning: str | None = None
     grace: float | None = None
     otel: bool | None = None
+    ui_text: bool | None = None
 
 
 def serve_agents(agents: Sequence[str], given: Serving) -> int:
@@ -66,4 +68,5 @@ async def _serve(agents: Sequence[Agent], given: Serving) -> signal.Signals:
         grace=grace,
         alive_file=given_alive_file(),
         otel=given.otel,
+        ui_text=given_ui_text(given.ui_text),
     )

@@ -11,7 +11,7 @@ from typer.main import get_command
 from perdure.cli.app import app
 from tests.cli.test_command_line import perdure
 
-NOT_ABOUT_SESSIONS = {"clean-payloads", "codec-server", "demo", "dev", "store", "worker"}
+NOT_ABOUT_SESSIONS = {"clean-payloads", "codec-server", "demo", "dev", "setup", "store", "worker"}
 GROUP: Any = get_command(app)
 VERBS = sorted(set(GROUP.commands) - NOT_ABOUT_SESSIONS)
 """Commands that are about sessions."""

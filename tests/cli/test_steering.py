@@ -295,7 +295,7 @@ def test_live_and_stored_sessions_are_listed_and_filtered(served: Served) -> Non
     assert listed("--state", "stored") == [("l/3", "stored")]
     assert listed("--agent", "slow") == []
     assert listed("--limit", "1") == [("l/1", "idle")]
-    assert shape(served.printed("ls", "l/1", "--json")) == {
+    assert shape(served.printed("ls", "l/1", "--json", "--ask")) == {
         "session_id": "*",
         "instance": "",
         "state": "idle",
