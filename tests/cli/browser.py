@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -49,6 +50,35 @@ class Browser:
     def run(self, script: str) -> Any:
         """What a script gives."""
         return _call(f"{self._url}/execute/sync", {"script": script, "args": []})
+
+    def text(self) -> str:
+        """All the text of the page as it is shown, that in its frames included."""
+        told: str = self.run(
+            "const told = [document.body?.innerText];"
+            "for (const frame of document.querySelectorAll('iframe'))"
+            "  told.push(frame.contentDocument?.body?.innerText ?? '');"
+            "return told.join('\\n')"
+        )
+        return told
+
+    def wait_for_text(self, *texts: str) -> str:
+        """All the text of the page, as soon as these texts are in it."""
+        deadline = time.monotonic() + 60
+        while any(text not in (told := self.text()) for text in texts):
+            assert time.monotonic() < deadline, f"not all of {texts} are in {told!r}"
+            time.sleep(0.1)
+        return told
+
+    def resize(self, width: int, height: int) -> None:
+        """Make the window so large, in pixels."""
+        _call(f"{self._url}/window/rect", {"width": width, "height": height})
+
+    def screenshot(self, width: int, height: int) -> bytes:
+        """A picture of the window at that size, as PNG."""
+        self.resize(width, height)
+        time.sleep(0.5)  # the page arranges itself
+        with urllib.request.urlopen(f"{self._url}/screenshot", timeout=60) as answer:
+            return base64.b64decode(json.load(answer)["value"])
 
     def complaints(self) -> list[str]:
         """What the browser's console says, such as what the page's policy forbade."""
