@@ -78,13 +78,10 @@ async def dev_server(
     long as the server lives. It knows the `search_attributes` of sessions unless told otherwise.
     Raises ServerMissingError, or ServerError when it does not come up within 30 seconds.
     """
-    port = port or _free_port()
+    port = port or free_port()
     if ui_port == 0:
-        ui_port = _free_port()
-    command = _command(temporal_binary(), port, ui_port, database)
-    if search_attributes:
-        for name, kind in ATTRIBUTES.items():
-            command += ["--search-attribute", f"{name}={kind}"]
+        ui_port = free_port()
+    command = server_command(port, ui_port, database, search_attributes=search_attributes)
     with tempfile.TemporaryFile() as output:
         if outlives_us:
             process = _spawn(command, output, subprocess.DEVNULL, pass_fds)
@@ -101,8 +98,16 @@ async def dev_server(
                 await asyncio.to_thread(_stop, process)
 
 
-def _command(binary: str, port: int, ui_port: int | None, database: Path | None) -> list[str]:
-    command = [binary, "server", "start-dev", "--port", str(port), "--log-level", "error"]
+def server_command(
+    port: int,
+    ui_port: int | None,
+    database: Path | None,
+    *,
+    search_attributes: bool = True,
+) -> list[str]:
+    """How the server is started. Raises ServerMissingError."""
+    start = ["server", "start-dev", "--port", str(port), "--log-level", "error"]
+    command = [temporal_binary(), *start]
     # Without the first, the server moves tasks in steps of up to 50 ms. The second is how many
     # clients may wait for one session at a time; by default ten.
     for setting in ("history.transferProcessorMaxPollRPS=2000", "history.maxInFlightUpdates=1000"):
@@ -110,6 +115,9 @@ def _command(binary: str, port: int, ui_port: int | None, database: Path | None)
     command += ["--ui-port", str(ui_port)] if ui_port else ["--headless"]
     if database is not None:
         command += ["--db-filename", str(database)]
+    if search_attributes:
+        for name, kind in ATTRIBUTES.items():
+            command += ["--search-attribute", f"{name}={kind}"]
     return command
 
 
@@ -152,7 +160,8 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

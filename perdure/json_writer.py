@@ -22,8 +22,9 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ESCAPES: Final = tuple((character, f"\\u{ord(character):04x}") for character in "<>&\u2028\u2029")
 
 
-def dumps_json(value: Any) -> bytes:
-    """One line of JSON in UTF-8, without the newline.
+def dumps_json(value: Any, *, sort_keys: bool = False) -> bytes:
+    """One line of JSON in UTF-8, without the newline. With `sort_keys` equal values have one text,
+    in whichever order the keys of their objects came.
 
     Raises `JsonError` for what JSON cannot carry: `NaN` and infinities, keys that are not text,
     other objects than text, numbers, booleans, None, lists, tuples and dicts, nesting over
@@ -48,7 +49,7 @@ def dumps_json(value: Any) -> bytes:
             if scalar is None:
                 if len(frames) > MAX_DEPTH:
                     raise JsonError(f"nesting over {MAX_DEPTH:,} levels")
-                frames.append(_open(item, add))
+                frames.append(_open(item, add, sort_keys))
                 separator = ""
                 break
             add(scalar)
@@ -60,14 +61,18 @@ def dumps_json(value: Any) -> bytes:
     return "".join(parts).encode()
 
 
-def _open(container: Any, add: Any) -> tuple[Iterator[Any], str]:
+def _open(container: Any, add: Any, sort_keys: bool) -> tuple[Iterator[Any], str]:
     if isinstance(container, dict):
         add("{")
-        return iter(container.items()), "}"
+        return iter(sorted(container.items(), key=_key) if sort_keys else container.items()), "}"
     if isinstance(container, (list, tuple)):
         add("[")
         return iter(container), "]"
     raise JsonError(f"JSON cannot carry {type(container).__name__} {container!r:.80}")
+
+
+def _key(item: tuple[Any, Any]) -> str:
+    return str(item[0])
 
 
 def _scalar(value: Any) -> str | None:

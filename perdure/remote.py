@@ -58,9 +58,13 @@ _BUSY = {
     RPCStatusCode.ABORTED,
     RPCStatusCode.DEADLINE_EXCEEDED,
     RPCStatusCode.FAILED_PRECONDITION,
+    RPCStatusCode.UNKNOWN,
+    RPCStatusCode.INTERNAL,
+    RPCStatusCode.CANCELLED,
 }
-"""What the server says when a call may succeed soon. The last one is for an update whose workflow
-task was done again, because many signals arrived meanwhile."""
+"""What is said when a call may succeed soon. FAILED_PRECONDITION is for an update whose workflow
+task was done again, because many signals arrived meanwhile; the last three are what a connection
+breaks with when the server goes down."""
 
 ANSWER_TIMEOUT = 60.0
 """Seconds that a command waits for a worker to take it, and a question for the answer. What the
@@ -72,6 +76,10 @@ _LONG_POLL = 15.0
 
 _WORKFLOW_ENDED = "AcceptedUpdateCompletedWorkflow"
 """The server's name for an update whose workflow ended under it."""
+
+_PASSED_OVER = "UnprocessedUpdate"
+"""The server's name for an update that a worker left unanswered, as one does that knows more of the
+workflow than the server, which was restarted. Nothing came of it, and it may be sent again."""
 
 _FIRST_PAUSE = 0.05
 
@@ -136,16 +144,23 @@ class RemoteSession:
         if size > limit:
             raise CommandTooLargeError(size, limit)
         async with self._a_worker_within(ANSWER_TIMEOUT):
-            handle = await self._while_running(
-                lambda: self._handle().start_update(
-                    command.verb,
-                    command,
-                    id=update_id,
-                    result_type=Outcome,
-                    wait_for_stage=WorkflowUpdateStage.ACCEPTED,
-                )
-            )
+            handle = await self._while_running(lambda: self._hand_over(command, update_id))
         await _raise_if_refused(handle)
+        return handle
+
+    async def _hand_over(
+        self, command: QueuedCommand, update_id: str
+    ) -> WorkflowUpdateHandle[Outcome]:
+        handle = await self._handle().start_update(
+            command.verb,
+            command,
+            id=update_id,
+            result_type=Outcome,
+            wait_for_stage=WorkflowUpdateStage.ACCEPTED,
+        )
+        refusal = await _refusal(handle)
+        if refusal is not None and _is_passed_over(refusal):
+            raise refusal
         return handle
 
     async def outcome(
@@ -243,17 +258,26 @@ class _Told(Exception):
 
 
 async def _raise_if_refused(handle: WorkflowUpdateHandle[Outcome]) -> None:
+    refusal = await _refusal(handle)
+    told = None if refusal is None else _told_by_workflow(refusal)
+    if told is not None and not isinstance(told, _Told):
+        raise told
+
+
+async def _refusal(handle: WorkflowUpdateHandle[Outcome]) -> WorkflowUpdateFailedError | None:
     """The SDK keeps the refusal of an update for whoever asks for its result; here it is asked for
     at once, if there is anything to hear already.
     """
-    if handle._known_outcome is None:
-        return
-    try:
-        await handle.result()
-    except WorkflowUpdateFailedError as error:
-        told = _told_by_workflow(error)
-        if not isinstance(told, _Told):
-            raise told from None
+    if handle._known_outcome is not None:
+        try:
+            await handle.result()
+        except WorkflowUpdateFailedError as error:
+            return error
+    return None
+
+
+def _is_passed_over(error: WorkflowUpdateFailedError) -> bool:
+    return isinstance(error.cause, ApplicationError) and error.cause.type == _PASSED_OVER
 
 
 async def _reopened(open_it: Callable[[], Awaitable[T]]) -> T:
@@ -281,7 +305,9 @@ async def _persist(call: Callable[[], Awaitable[T]]) -> T:
                 raise error.__cause__ from None
             reason = "it did not answer in time"
         except WorkflowUpdateFailedError as error:
-            raise _told_by_workflow(error) from None
+            if not _is_passed_over(error):
+                raise _told_by_workflow(error) from None
+            reason = "a worker left it unanswered"
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 raise _closed() from None

@@ -67,11 +67,11 @@ class Wire(BaseModel):
     is_complete: ClassVar[bool] = False
     """Whether every field is sent, for people and programs that read the JSON as it is."""
 
-    def to_json(self) -> bytes:
+    def to_json(self, *, sort_keys: bool = False) -> bytes:
         """The message as the bytes of one JSON object. What is as it would be anyway is left out:
         each byte is history.
         """
-        return dumps_json(_plain(self))
+        return dumps_json(_plain(self), sort_keys=sort_keys)
 
     def to_payload(self) -> Payload:
         """The message as what every data converter makes of it."""

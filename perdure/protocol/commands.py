@@ -73,10 +73,10 @@ class Command(Wire):
 
     def digest(self) -> str:
         """What the command asks for, in 16 characters: the same ID with another digest is a
-        mistake.
+        mistake. In which order the sender had the keys of an object is of no account.
         """
         content = self.model_copy(update={"command_id": "", "trace": "", "accepted_at": 0.0})
-        return hashlib.sha256(content.to_json()).hexdigest()[:16]
+        return hashlib.sha256(content.to_json(sort_keys=True)).hexdigest()[:16]
 
 
 class OpenCommand(Command):

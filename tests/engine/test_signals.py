@@ -501,3 +501,19 @@ async def _lifecycle_until(session: Session, verb: str) -> list[SessionEvent]:
         if event.verb == verb:
             break
     return seen
+
+
+async def test_the_order_of_keys_does_not_make_another_command(serving: Serving) -> None:
+    """The same command by signal and by update: SDKs write the keys of an object in orders of
+    their own.
+    """
+    message = json.loads(MESSAGE)
+    turned = dict(reversed(message.items()))
+    assert list(turned) != list(message)
+    async with serving(echo()) as sessions:
+        session = await sessions.open("in-any-order", agent="agent")
+        handle = sessions.client.get_workflow_handle(workflow_id(session.id))
+        await handle.signal("append", AppendCommand(command_id="one", entries=[message]))
+        again = AppendCommand(command_id="one", entries=[turned])
+        await handle.execute_update("append", again, id="another-way")
+        assert len(await session.entries()) == 1
