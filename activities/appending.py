@@ -30,34 +30,35 @@ class Appends:
         self._own_leaves.add(session_id, leaf_id)
 
     async def add(self, session_id: str, entries: Sequence[Entry]) -> dict[str, str]:
-        """Store entries, a chain. Answers with the times, by ID, of those that the store had
-        already.
+        """Store entries, a chain. Answers with the times, by ID, of those that the store has had
+        with another time.
         """
         if not entries:
             return {}
         # What was read from a line is written and kept as that line, and not made anew for each.
         entries = [as_read(entry) for entry in entries]
-        known = await self._known(session_id, entries)
+        is_ours = self._own_leaves.has(session_id, entries[0].parent_id)
         # Until the store has answered it may have taken them, or not.
         self._own_leaves.forget(session_id, entries[0].parent_id)
         await self._store.append_entries(session_id, entries)
-        self._transcripts.add(session_id, entries)
-        self._own_leaves.add(session_id, entries[-1].id)
-        return {entry.id: str(entry.created_at) for entry in known}
+        earlier = [] if is_ours else await self._stored_earlier(session_id, entries)
+        if not earlier:
+            self._transcripts.add(session_id, entries)
+            self._own_leaves.add(session_id, entries[-1].id)
+        return {entry.id: str(entry.created_at) for entry in earlier}
 
-    async def _known(self, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
-        """Those of the entries that the store has already. Where this worker appended what comes
-        before them there are none; where another did, it may have got further than Temporal heard.
+    async def _stored_earlier(self, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
+        """Those of the entries that another worker had stored, with the time that it had, and
+        perhaps more after them: it may have got further than Temporal heard.
+
+        To be asked when they are stored: until then the other one may still be at it.
         """
-        if self._own_leaves.has(session_id, entries[0].parent_id):
-            return []
-        known: list[Entry] = []
+        earlier: list[Entry] = []
         for entry in entries:
             path = await self._transcripts.path(session_id, entry.id, bool)
-            if not path:
-                break  # Each follows the one before.
-            known.append(path[-1])
-        return known
+            if path and path[-1].created_at != entry.created_at:
+                earlier.append(path[-1])
+        return earlier
 
 
 def message_after(

@@ -92,11 +92,11 @@ class ModelActivities:
         _check_size(model_of(agent).name, encode_entry(entry))
         adding = asyncio.create_task(self._add(request.session_id, entry))
         try:
-            is_stored = await asyncio.shield(adding)
+            stored_as = await asyncio.shield(adding)
         except asyncio.CancelledError:
             # The answer is whole. Whoever cancels finds it in the log and not beside it.
-            is_stored = await adding
-        return await _reply(request, toolbox, message, _stored_as(entry) if is_stored else None)
+            stored_as = await adding
+        return await _reply(request, toolbox, message, stored_as)
 
     async def _stored_before(self, request: CallModel) -> MessageEntry | None:
         """What an earlier attempt, whose worker was not heard of again, had stored."""
@@ -132,20 +132,20 @@ class ModelActivities:
             raise ModelError(f"{model.name} returned an empty message; run again to ask once more")
         return message
 
-    async def _add(self, session_id: str, entry: Entry) -> bool:
-        """Whether the store took the entry. If not, the workflow goes on trying; the answer is not
-        lost, nor is the model asked again.
+    async def _add(self, session_id: str, entry: Entry) -> StoredAs | None:
+        """How the store has the entry. If it did not take it, the workflow goes on trying; the
+        answer is not lost, nor is the model asked again.
         """
         try:
             async with asyncio.timeout(_PATIENCE):
-                await self._appends.add(session_id, [entry])
+                earlier = await self._appends.add(session_id, [entry])
         except PerdureError as error:
             activity.logger.warning(f"an answer waits for the store: {error}")
-            return False
+            return None
         except Exception:  # noqa: BLE001 - a store of the application may raise anything
             activity.logger.exception("an answer waits for the store, which raised")
-            return False
-        return True
+            return None
+        return StoredAs(id=entry.id, created_at=earlier.get(entry.id, str(entry.created_at)))
 
 
 _PATIENCE = 20.0
