@@ -4,12 +4,13 @@
 #   make demo ARGS=--keep                    ARGS go to `perdure demo`
 #   make test ARGS="-n 0 tests/packaging"    ARGS go to pytest; -n 0: all in one process
 #   make bench ONLY=open_and_view            one of benchmarks/; JSON=FILE writes the figures there
+#   make chaos SEED=123 MINUTES=3            ARGS go to `python -m chaos`
 #   make fuzz TIMES=50 SECONDS=600           how much of it: see tests/fuzz/
 #   make mutants ONLY=lock                   the mutants of such a name
 #   make test PYTHON=python3.13              the Python for a new .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types bench bench-quick fuzz model mutants clean again
+.PHONY: help demo test lint format types bench bench-quick chaos fuzz model mutants clean again
 
 SHELL := /bin/sh
 export PYTHON
@@ -23,6 +24,8 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
 ONLY :=
 # Where the figures are written; those of one benchmark only when it is said where.
 JSON := $(if $(ONLY),,benchmarks/results.json)
+SEED :=
+MINUTES := 10
 
 # How many times more examples hypothesis tries than in the tests, and how long atheris looks.
 TIMES := 20
@@ -35,6 +38,7 @@ help:
 	@echo "make format   ruff: what it can mend, and the format"
 	@echo "make types    mypy, strict"
 	@echo "make bench    the benchmarks: every budget, in one table; bench-quick: smaller, in two minutes"
+	@echo "make chaos    a fleet of sessions under faults, ten minutes; then what is left is checked"
 	@echo "make fuzz     bytes, JSON and arguments that nobody meant: many, and new ones each time"
 	@echo "make model    every order in which commands, answers and crashes can meet"
 	@echo "make mutants  break each safeguard, and see which test notices"
@@ -88,6 +92,9 @@ model: $(dev_installed)
 
 mutants: $(dev_installed)
 	$(python) -m tests.mutants $(ONLY)
+
+chaos: $(dev_installed)
+	$(python) -m chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 clean:
 	rm -rf dist .fuzz .hypothesis .mypy_cache .pytest_cache .ruff_cache
