@@ -241,10 +241,13 @@ class Run:
         return [record for record in records if record.type != RUN_FAILED]
 
     async def _entries(self, outcome: Outcome) -> tuple[list[Entry], list[Entry]]:
-        """What the run was given and what it added, as the store has it."""
+        """What the run was given and what it added, as the store has it.
+
+        An event that does not tell the leaf comes from a run that was not over: the log's end is.
+        """
         path = await self._transcripts.path(
             self.session_id,
-            outcome.leaf_id,
+            outcome.leaf_id or await self._transcripts.last_id(self.session_id),
             lambda end: _place_after(end, outcome.start_id) > 0,
         )
         entries = path[_place_after(path, outcome.start_id) :]

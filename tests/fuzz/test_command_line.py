@@ -43,7 +43,7 @@ def _options() -> dict[tuple[str, ...], list[str]]:
 
 
 OPTIONS = _options()
-STARTING = [("demo",), ("worker",), ("codec-server",)]
+STARTING = [("demo",), ("dev",), ("worker",), ("codec-server",)]
 """Commands that start something; they are given what they refuse."""
 
 odd_texts = st.text(
