@@ -32,31 +32,54 @@ _STUCK = 60.0
 
 
 @dataclass(eq=False)
-class _Beat:
+class Beat:
+    """One activity's heartbeats."""
+
     client: Client
     namespace: str
     task_token: bytes
+    timeout: float
+    """Seconds of silence after which the server gives the activity up."""
+
     last: float = field(default_factory=time.monotonic)
+    """When the event loop last reported."""
+
+    _heard: float = field(default_factory=time.monotonic)
+    _was_silent: bool = False
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether nothing was heard of this attempt for so long that another may be under way:
+        the process was stopped for a while.
+        """
+        return self._was_silent or time.monotonic() - self._heard > self.timeout
+
+    def note(self) -> None:
+        """Something is heard of it now."""
+        self._was_silent = self.is_given_up
+        self._heard = time.monotonic()
 
 
 class Heart:
     """Beats for the activities of one worker. `close` it when the worker is shut down."""
 
     def __init__(self) -> None:
-        self._beats: set[_Beat] = set()
+        self._beats: set[Beat] = set()
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
     @contextlib.asynccontextmanager
-    async def beating(self) -> AsyncIterator[None]:
+    async def beating(self) -> AsyncIterator[Beat]:
         """Report the current activity as alive until the block ends."""
         info = activity.info()
-        beat = _Beat(activity.client(), info.namespace, info.task_token)
+        timeout = info.heartbeat_timeout
+        silence = timeout.total_seconds() if timeout is not None else float("inf")
+        beat = Beat(activity.client(), info.namespace, info.task_token, silence)
         self._watch(beat)
         pulse = asyncio.create_task(_pulse(beat))
         try:
-            yield
+            yield beat
         finally:
             pulse.cancel()
             with self._lock:
@@ -66,7 +89,7 @@ class Heart:
         """Stop watching."""
         self._stopped.set()
 
-    def _watch(self, beat: _Beat) -> None:
+    def _watch(self, beat: Beat) -> None:
         with self._lock:
             self._beats.add(beat)
             if self._thread is None:
@@ -87,23 +110,25 @@ class Heart:
             loop.close()
 
 
-def _is_late(beat: _Beat) -> bool:
+def _is_late(beat: Beat) -> bool:
     return _LATE < time.monotonic() - beat.last < _STUCK
 
 
-async def _pulse(beat: _Beat) -> None:
+async def _pulse(beat: Beat) -> None:
     # The start of the activity counts as a beat, so a short one needs none.
     while True:
         await asyncio.sleep(INTERVAL)
+        beat.note()
         activity.heartbeat()
         beat.last = time.monotonic()
 
 
-async def _report_all(beats: list[_Beat]) -> None:
+async def _report_all(beats: list[Beat]) -> None:
     await asyncio.gather(*(_report(beat) for beat in beats))
 
 
-async def _report(beat: _Beat) -> None:
+async def _report(beat: Beat) -> None:
+    beat.note()
     request = RecordActivityTaskHeartbeatRequest(
         namespace=beat.namespace, task_token=beat.task_token, identity=beat.client.identity
     )

@@ -7,6 +7,7 @@ import time
 from datetime import timedelta
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from perdure import names
 from perdure.activities.agents import AgentRegistry, model_of
@@ -14,7 +15,7 @@ from perdure.activities.appending import Appends, entries_after, is_message_afte
 from perdure.activities.asking import ask
 from perdure.activities.failures import as_failure
 from perdure.activities.heard import Heard
-from perdure.activities.heartbeats import Heart
+from perdure.activities.heartbeats import Beat, Heart
 from perdure.activities.outputs import faults_of
 from perdure.activities.sub_agents import child_id
 from perdure.activities.toolboxes import Toolbox, Toolboxes
@@ -72,8 +73,8 @@ class ModelActivities:
 
     async def _call(self, agent: Agent, request: CallModel, heard: Heard) -> ModelReply:
         try:
-            async with self._heart.beating(), heard.live:
-                return await self._ask(agent, request, heard)
+            async with self._heart.beating() as beat, heard.live:
+                return await self._ask(agent, request, heard, beat)
         except asyncio.CancelledError:
             details = activity.cancellation_details()
             partial = heard.as_message()
@@ -81,7 +82,7 @@ class ModelActivities:
                 raise
             return ModelReply(message=partial)
 
-    async def _ask(self, agent: Agent, request: CallModel, heard: Heard) -> ModelReply:
+    async def _ask(self, agent: Agent, request: CallModel, heard: Heard, beat: Beat) -> ModelReply:
         began = time.monotonic()
         toolbox = await self._toolboxes.of_run(agent, request.tools)
         stored = await self._stored_before(request) if activity.info().attempt > 1 else None
@@ -90,6 +91,9 @@ class ModelActivities:
         message = await self._answer(agent, request, toolbox, heard)
         entry = _entry(request, message, time.monotonic() - began)
         _check_size(model_of(agent).name, encode_entry(entry))
+        if beat.is_given_up:
+            # Another attempt has gone on; the log must not end with what this one has to say.
+            raise ApplicationError("nothing was heard of this worker for too long", type=_SILENT)
         adding = asyncio.create_task(self._add(request.session_id, entry))
         try:
             stored_as = await asyncio.shield(adding)
@@ -148,6 +152,7 @@ class ModelActivities:
         return StoredAs(id=entry.id, created_at=earlier.get(entry.id, str(entry.created_at)))
 
 
+_SILENT = "WorkerSilent"
 _PATIENCE = 20.0
 """Seconds that the store has to take an answer before the workflow sees to it."""
 

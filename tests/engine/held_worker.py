@@ -35,7 +35,8 @@ async def step(name: str) -> None:
 
 class HeldModel:
     """The script, with a step before each call: `model-<assistant messages so far>`. When it is
-    streamed the model says half a word first, with a step after that: `half-…`.
+    streamed the model says half a word first, with a step after that: `half-…`; `said-…` is when it
+    is done.
     """
 
     name = "held"
@@ -49,7 +50,9 @@ class HeldModel:
         if on_delta is not None:
             on_delta(Delta("text", "Wor", 0))
             await step(f"half-{said}")
-        return await self._script.respond(request, on_delta)
+        message = await self._script.respond(request, on_delta)
+        await step(f"said-{said}")
+        return message
 
 
 class HeldStore(FileStore):
@@ -86,12 +89,16 @@ AGENT = Agent(
 )
 
 
+WITNESS = Agent("witness", model=HeldModel(lambda messages: f"I am {os.getpid()}."))
+"""Says in which process it was asked."""
+
+
 async def main(address: str, task_queue: str, folder: str) -> None:
     global _folder
     _folder = Path(folder)
     client = await Client.connect(address)
     store = HeldStore(_folder / "sessions")
-    async with build_worker(client, agents=[AGENT], store=store, task_queue=task_queue):
+    async with build_worker(client, agents=[AGENT, WITNESS], store=store, task_queue=task_queue):
         await step("ready")
         await asyncio.Event().wait()
 

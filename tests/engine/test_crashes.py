@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import uuid
@@ -43,6 +44,12 @@ class Stage:
             worker = self._workers.pop()
             worker.kill()
             worker.wait()
+
+    def freeze_worker(self) -> subprocess.Popen[bytes]:
+        """Stop the worker where it is, as a machine does that sleeps. It may be woken up."""
+        worker = self._workers[-1]
+        worker.send_signal(signal.SIGSTOP)
+        return worker
 
     def hold(self, step: str) -> None:
         (self._folder / f"hold-{step}").touch()
@@ -183,3 +190,22 @@ async def test_a_worker_that_dies_while_the_model_speaks_is_heard_no_more(stage:
     assert told == ["Wor", "reset", "Wor", "Working."]
     assert sorted(message.text for message in await stage.log()) == sorted(DONE)
     assert (stage.steps()["model-0"], stage.steps()["model-1"]) == (2, 1)
+
+
+async def test_a_worker_that_was_taken_for_dead_adds_nothing_when_it_wakes_up(stage: Stage) -> None:
+    """Another one made its call again, and the log goes on from that one's answer."""
+    stage.hold("model-0")
+    session = await stage.sessions.open(stage.session_id, agent="witness")
+    run = await session.run("Who are you?")
+    await stage.reached("model-0")
+    frozen = stage.freeze_worker()
+    stage.let_go("model-0")
+    await stage.start_worker()
+    [answer] = await run
+
+    frozen.send_signal(signal.SIGCONT)
+    await stage.reached("said-0", 2)
+    await (await session.run("And now?"))
+    said = [message.text for message in await stage.log()]
+    assert len(said) == 4
+    assert said[1] == answer.text != f"I am {frozen.pid}."
