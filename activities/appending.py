@@ -13,6 +13,7 @@ from perdure.entries import Entry
 from perdure.protocol import EntryJson, MessageJson
 from perdure.stamps import Stamped, stamp
 from perdure.stores.contract import Store
+from perdure.stores.extensions import loads_what_is_new
 from perdure.timestamps import Timestamp
 from perdure.transcript_cache import Transcripts
 
@@ -24,6 +25,7 @@ class Appends:
         self._store = store
         self._transcripts = transcripts
         self._own_leaves = RecentLeaves()
+        self._may_ask = loads_what_is_new(store)
 
     def saw_end(self, session_id: str, leaf_id: str) -> None:
         """The store was just seen to have nothing after this leaf."""
@@ -37,7 +39,8 @@ class Appends:
             return {}
         # What was read from a line is written and kept as that line, and not made anew for each.
         entries = [as_read(entry) for entry in entries]
-        is_ours = self._own_leaves.has(session_id, entries[0].parent_id)
+        # To ask costs little where the store loads what is new, and the whole log elsewhere.
+        is_ours = not self._may_ask and self._own_leaves.has(session_id, entries[0].parent_id)
         # Until the store has answered it may have taken them, or not.
         self._own_leaves.forget(session_id, entries[0].parent_id)
         await self._store.append_entries(session_id, entries)

@@ -17,6 +17,7 @@ from perdure.entries import Entry
 from perdure.errors import StoreError
 from perdure.stores import log_writer
 from perdure.stores.contract import Store
+from perdure.stores.extensions import loads_what_is_new
 
 
 class FailingStore:
@@ -27,6 +28,7 @@ class FailingStore:
         self._forecast = forecast
         self._journal = journal
         self._chance = random.Random()
+        self.loads_what_is_new = loads_what_is_new(store)
 
     async def create_session(self, session_id: str, parent_id: str = "") -> None:
         """See `Store`."""

@@ -189,7 +189,8 @@ class Conversation:
                     self._answer(watched, question, printer)
             except StopAsyncIteration:
                 return
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, asyncio.CancelledError):
+                # The latter when Ctrl-C came before the loop had begun with what it was given.
                 if watched.is_cancelling or not self._console.is_interactive:
                     self._leave(watched, printer)
                 self._runner.run(watched.cancel())

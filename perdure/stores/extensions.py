@@ -59,6 +59,11 @@ def path_loader(store: Store) -> LoadsPaths | None:
     return cast("LoadsPaths", store) if hasattr(store, "load_path") else None
 
 
+def loads_what_is_new(store: Store) -> bool:
+    """Whether to load a log again costs no more than what was appended since: the store says so."""
+    return getattr(store, "loads_what_is_new", False) is True
+
+
 def extension(store: Store, method: str, ability: str) -> object:
     """A method that is not part of the contract. Raises StoreError when the store lacks it."""
     found = getattr(store, method, None)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from perdure.codec import encode_record
 from perdure.entries import Entry, SessionRecord
@@ -46,6 +47,8 @@ class FileStore:
     Raises:
         StoreError: `root` is something else than a folder.
     """
+
+    loads_what_is_new: ClassVar[bool] = True
 
     def __init__(self, root: str | os.PathLike[str], *, cache_size: int = CACHE_SIZE) -> None:
         # Absolute, because the working directory may change and the store must not move with it.

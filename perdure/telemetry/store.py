@@ -11,7 +11,7 @@ from opentelemetry.trace import get_current_span
 
 from perdure.entries import Entry
 from perdure.stores.contract import Store
-from perdure.stores.extensions import LoadPath, below
+from perdure.stores.extensions import LoadPath, below, loads_what_is_new
 from perdure.telemetry.conventions import CONVERSATION, ENTRIES, Attributes
 from perdure.telemetry.setup import Telemetry
 
@@ -26,6 +26,11 @@ class MeasuredStore:
 
     def __repr__(self) -> str:
         return repr(self._store)
+
+    @property
+    def loads_what_is_new(self) -> bool:
+        """See `extensions`."""
+        return loads_what_is_new(self._store)
 
     async def create_session(self, session_id: str, parent_id: str = "") -> None:
         """See `Store`."""

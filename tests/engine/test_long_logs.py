@@ -6,6 +6,7 @@ import pytest
 from temporalio.client import Client
 
 from perdure import Entry, EntryNotFoundError, MessageEntry, text
+from perdure.protocol.said import CARRIED
 from perdure.session_id import workflow_id
 from perdure.stores import FileStore
 from tests.engine.agents import echo
@@ -46,14 +47,15 @@ async def test_a_branch_in_a_long_log_finds_its_entry_without_loading_it_into_th
         assert (await (await session.run("new")))[-1].text == "You said 'new'"
         said = [entry for entry in await session.transcript() if isinstance(entry, MessageEntry)]
         assert [entry.message.text for entry in said][2:] == ["new", "You said 'new'"]
-        await _holds_nothing_of_the_log(sessions.client)
+        await _holds_little_of_the_log(sessions.client)
 
 
-async def _holds_nothing_of_the_log(client: Client) -> None:
+async def _holds_little_of_the_log(client: Client) -> None:
+    """No more than the few last messages that the Temporal UI shows, each time the leaf moves."""
     size = 0
     async for events in histories(client, workflow_id("long-log")):
         for event in events:
             line = event.SerializeToString()
-            assert MARK.encode() not in line
+            assert line.count(MARK.encode()) <= CARRIED
             size += len(line)
     assert size < 40_000

@@ -199,7 +199,7 @@ async def output(*command: str) -> str:
     return text + "".join(
         base64.b64decode(part + "==", validate=False).decode("utf-8", "replace")
         for part in text.split('"')
-        if len(part) > 40 and part.isalnum()
+        if len(part) > 40 and len(part) % 4 != 1 and part.isalnum()
     )
 
 

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from perdure.codec import decode_record, encode_record
 from perdure.entries import Entry, SessionRecord
@@ -66,6 +66,8 @@ class PostgresStore:
         StoreError: the URL cannot be read, or the driver is not installed. Nothing is connected
             to before the first use.
     """
+
+    loads_what_is_new: ClassVar[bool] = True
 
     def __init__(
         self,
