@@ -49,6 +49,16 @@ async def test_migrate_makes_the_tables_and_may_be_repeated(
     assert (status, json.loads(said)) == (0, {"schema": schema, "before": 1, "after": 1})
 
 
+async def test_migrate_makes_the_tables_of_an_encrypted_store_without_its_keys(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    schema = postgres.new_schema()
+    assert perdure(
+        "store", "migrate", "--schema", schema,
+        cwd=tmp_path, PERDURE_STORE=f"encrypted:{postgres.url()}",
+    ) == (0, f"schema {schema!r}: version 0 → 1\n", "")  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "arguments, environment, expected",
     [
