@@ -56,7 +56,8 @@ def common(
 @app.command()
 def codec_server(
     port: Annotated[
-        int, typer.Option(metavar="PORT", help="The port to listen on; 0 for any.", min=0)
+        int,
+        typer.Option(metavar="PORT", help="The port to listen on; 0 for any.", min=0, max=65535),
     ] = 8081,
     host: Annotated[
         str,

@@ -221,3 +221,10 @@ def test_what_it_cannot_serve_is_told_in_one_line(
     assert errors.count("\n") == 1
     assert reason in errors
     assert KEY[4:20] not in errors
+
+
+def test_a_port_that_is_none_is_refused() -> None:
+    process = start("--port", "65536", PERDURE_KEYS=KEY)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert "'--port': Input should be less than or equal to 65535" in errors
