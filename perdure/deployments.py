@@ -36,6 +36,7 @@ def given_deployment(
     """The worker's place among versions, as it was given or as the environment says; None when
     neither names one. Raises ServerError when a part is missing, or none.
     """
+    is_asked_for = bool(name or build_id or versioning)
     name = name or os.environ.get(NAME_VARIABLE, "")
     build_id = build_id or os.environ.get(BUILD_VARIABLE, "")
     versioning = versioning or os.environ.get(VERSIONING_VARIABLE, "") or "auto-upgrade"
@@ -43,8 +44,8 @@ def given_deployment(
         raise ServerError(
             f"{versioning!r} is no way to change over to a new build; take auto-upgrade or pinned"
         )
-    if not name and not build_id:
-        return None
+    if not (is_asked_for or name or build_id):
+        return None  # PERDURE_VERSIONING may be set for workers that are not versioned, too
     if not name or not build_id:
         raise ServerError(
             "a versioned worker has both a deployment and a build ID; give --deployment and "

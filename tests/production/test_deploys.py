@@ -101,6 +101,11 @@ async def run_id(client: Client, session: Session) -> str:
 
 def test_the_environment_names_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given_deployment() is None
+    with pytest.raises(ServerError, match="has both a deployment and a build ID"):
+        given_deployment(versioning="pinned")
+    monkeypatch.setenv("PERDURE_VERSIONING", "pinned")
+    assert given_deployment() is None
+    monkeypatch.delenv("PERDURE_VERSIONING")
     monkeypatch.setenv("TEMPORAL_DEPLOYMENT_NAME", "shop")
     with pytest.raises(ServerError, match="has both a deployment and a build ID"):
         given_deployment()
