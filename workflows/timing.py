@@ -44,12 +44,12 @@ MODEL: dict[str, Any] = {
     "start_to_close_timeout": timedelta(hours=1),
     "heartbeat_timeout": HEARTBEAT_TIMEOUT,
     "retry_policy": RetryPolicy(
-        initial_interval=timedelta(seconds=1),
+        initial_interval=timedelta(milliseconds=500),
         maximum_interval=timedelta(seconds=60),
         maximum_attempts=10,
     ),
 }
-"""Ten attempts are about four minutes of an unreachable provider; a provider's Retry-After
+"""Ten attempts are about three minutes of an unreachable provider; a provider's Retry-After
 takes the place of the backoff."""
 
 LOOP_ATTEMPTS = 10
