@@ -11,7 +11,7 @@ from chaos.__main__ import run_chaos
 from chaos.fleet import Size
 
 SEED = int(os.environ.get("PERDURE_CHAOS_SEED", "8"))
-SECONDS = float(os.environ.get("PERDURE_CHAOS_SECONDS", "45"))
+SECONDS = float(os.environ.get("PERDURE_CHAOS_SECONDS", "30"))
 
 
 @pytest.mark.timeout(900)

@@ -194,7 +194,7 @@ async def test_a_command_that_no_worker_takes_is_a_clear_error(
     monkeypatch.setattr("perdure.remote.ANSWER_TIMEOUT", 1.0)
     async with serving(echo()) as sessions:
         session = await sessions.open("left-alone", agent="agent")
-    for asking in (session.run("hello"), session.append("aside"), session.status()):
+    for asking in (session.run("hello"), session.status()):
         with pytest.raises(ServerError, match="no worker answered"):
             await asking
 
