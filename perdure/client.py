@@ -196,9 +196,9 @@ async def connect_client(
     TLS, API key).
 
     With `keys` everything that passes through Temporal is encrypted; without, with those of
-    PERDURE_KEYS or PERDURE_KEYS_FILE, if there are any. With `payloads`, as `files:DIR` or as the
-    SDK's own, or PERDURE_PAYLOADS, what is large is kept there instead of in Temporal. `runtime` is
-    the SDK's own, where it is not to be the one that all share.
+    PERDURE_KEYS or PERDURE_KEYS_FILE, if there are any. With `payloads`, as `files:DIR`, as
+    `postgresql://…` or as the SDK's own, or PERDURE_PAYLOADS, what is large is kept there instead of
+    in Temporal. `runtime` is the SDK's own, where it is not to be the one that all share.
 
     Raises ServerError when the server cannot be reached or the configuration cannot be read,
     EncryptionError for keys that are none, StoreError for a place that is none.

@@ -1,8 +1,9 @@
-"""Payloads over the engine's limit, kept outside of it: the SDK's external storage, over files.
+"""Payloads over the engine's limit, kept outside of it: the SDK's external storage, over files or
+PostgreSQL.
 
 With it a result or a command may be as large as MAX_LARGE_BYTES. Temporal's history holds a
-reference, and the payload, encrypted if payloads are, is a file that all workers and clients have
-to reach.
+reference, and the payload, encrypted if payloads are, is a file or a row that all workers and
+clients have to reach.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from temporalio.worker import Worker
 
 from perdure.errors import StoreError
 from perdure.payload_files import PayloadFiles
+from perdure.payload_rows import PayloadRows
 from perdure.protocol import MAX_COMMAND_BYTES, MAX_RESULT_BYTES
+from perdure.stores.postgres.address import SCHEMES
 
 VARIABLE = "PERDURE_PAYLOADS"
 """The environment variable that says where large payloads are kept."""
@@ -35,20 +38,35 @@ THRESHOLD = 128 * 1024
 
 
 def external_storage(place: str | ExternalStorage | None = None) -> ExternalStorage | None:
-    """The storage of that place, `files:DIR`, or that PERDURE_PAYLOADS names; None for neither.
+    """The storage of that place, `files:DIR` or `postgresql://…`, or that PERDURE_PAYLOADS names;
+    None for neither.
 
-    Raises StoreError when the text names no place.
+    Raises StoreError when the text names no place. Nothing is connected to.
     """
     if isinstance(place, ExternalStorage):
         return place
     text = os.environ.get(VARIABLE, "") if place is None else place
     if not text:
         return None
-    kind, _, folder = text.partition(":")
-    if kind != "files" or not folder:
-        raise StoreError(f"{kind!r} is no place for payloads; name it as files:DIR")
-    driver = PayloadFiles(Path(folder).expanduser())
+    driver = payload_driver(text)
     return ExternalStorage(drivers=[driver], payload_size_threshold=THRESHOLD)
+
+
+def payload_driver(place: str, *, create_schema: bool = True) -> PayloadFiles | PayloadRows:
+    """The driver for the SDK that keeps payloads in that place; in a database without tables it
+    may make them, unless `create_schema` is false.
+
+    Raises StoreError when the text names no place.
+    """
+    kind, _, folder = place.partition(":")
+    if kind in SCHEMES:
+        return PayloadRows(place, create_schema=create_schema)
+    if kind != "files" or not folder:
+        # Only its kind is repeated: what follows may be a password.
+        raise StoreError(
+            f"{kind!r} is no place for payloads; name it as files:DIR or postgresql://…"
+        )
+    return PayloadFiles(Path(folder).expanduser())
 
 
 def command_limit(client: Client) -> int:

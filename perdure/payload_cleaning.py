@@ -1,7 +1,7 @@
-"""Removes payload files that no history needs any more.
+"""Removes large payloads that no history needs any more.
 
 A workflow refers to payloads that were stored since its run began, or just before, when it was
-started. So of each workflow's files those are garbage that are older than the oldest of its runs
+started. So of each workflow's payloads those are garbage that are older than the oldest of its runs
 that the server still knows; of a workflow that it does not know any more, all.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -19,10 +20,11 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from perdure.errors import ServerError, StoreError
-from perdure.payload_files import encoded
+from perdure.payload_files import PayloadFiles, encoded
+from perdure.payload_rows import PayloadRows
 
 MARGIN = timedelta(days=1)
-"""How much older than a workflow's oldest run a file is at least that is removed: for what was
+"""How much older than a workflow's oldest run a payload is at least that is removed: for what was
 stored before the run was listed, and for clocks that differ."""
 
 _LONG_AGO = datetime(1970, 2, 1, tzinfo=UTC)
@@ -30,73 +32,111 @@ _LONG_AGO = datetime(1970, 2, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """What was removed, and how many files of the namespace stay."""
+    """What was removed, and how many payloads of the namespace stay."""
 
-    files: int = 0
+    removed: int = 0
     bytes: int = 0
     kept: int = 0
 
 
 async def clean_payloads(
-    client: Client, root: Path, *, margin: timedelta = MARGIN, only_look: bool = False
+    client: Client,
+    place: PayloadFiles | PayloadRows,
+    *,
+    margin: timedelta = MARGIN,
+    only_look: bool = False,
 ) -> Cleaning:
-    """Remove what the namespace of the client does not need of the payloads in that folder; with
+    """Remove what the namespace of the client does not need of the payloads in that place; with
     `only_look` say what would be removed.
 
-    Raises StoreError when there is no such folder, ServerError when the server does not answer:
-    then nothing that it would have told of is removed.
+    Raises StoreError when there is no such folder, or the database has no such table or cannot be
+    reached, ServerError when the server does not answer: then nothing that it would have told of
+    is removed.
     """
-    if not root.is_dir():  # noqa: ASYNC240 - a look, in a command of its own
-        raise StoreError(f"there is no folder {root}")
-    removed, freed, kept = 0, 0, 0
-    for folder in await asyncio.to_thread(_folders, root / encoded(client.namespace)):
-        files = await asyncio.to_thread(_files, folder)
-        if not files:
+    kept = _Rows(place) if isinstance(place, PayloadRows) else _Files(place.root)
+    namespace = encoded(client.namespace)
+    removed, freed, stay = 0, 0, 0
+    for workflow in await kept.workflows(namespace):
+        payloads = await kept.payloads(namespace, workflow)
+        if not payloads:
             continue
-        limit = (await _needed_since(client, folder) - margin).timestamp()
-        for file in files:
-            if file.changed >= limit:
-                kept += 1
+        limit = await _needed_since(client, workflow) - margin
+        for payload in payloads:
+            if payload.stored_at >= limit:
+                stay += 1
                 continue
             if not only_look:
-                await asyncio.to_thread(file.remove)
-            removed, freed = removed + 1, freed + file.size
-    return Cleaning(files=removed, bytes=freed, kept=kept)
+                await payload.remove()
+            removed, freed = removed + 1, freed + payload.size
+    return Cleaning(removed=removed, bytes=freed, kept=stay)
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    path: str
-    changed: float
+class _Kept:
+    """A payload; `remove` leaves it when it was stored again, for then it is needed again."""
+
+    stored_at: datetime
     size: int
-
-    def remove(self) -> None:
-        # Stored again a moment ago, it is needed again.
-        if os.stat(self.path).st_mtime == self.changed:
-            os.unlink(self.path)
+    remove: Callable[[], Awaitable[None]]
 
 
-def _folders(namespace: Path) -> list[Path]:
-    return sorted(path for path in namespace.glob("*") if path.is_dir())
+class _Rows:
+    def __init__(self, rows: PayloadRows) -> None:
+        self._rows = rows
+
+    async def workflows(self, namespace: str) -> list[str]:
+        return await self._rows.workflows(namespace)
+
+    async def payloads(self, namespace: str, workflow: str) -> list[_Kept]:
+        return [
+            _Kept(
+                stored_at,
+                size,
+                partial(self._rows.remove, namespace, workflow, digest, stored_at),
+            )
+            for digest, stored_at, size in await self._rows.listed(namespace, workflow)
+        ]
 
 
-def _files(folder: Path) -> list[_File]:
-    return list(_found(folder))
+class _Files:
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise StoreError(f"there is no folder {root}")
+        self._root = root
+
+    async def workflows(self, namespace: str) -> list[str]:
+        return await asyncio.to_thread(_folders, self._root / namespace)
+
+    async def payloads(self, namespace: str, workflow: str) -> list[_Kept]:
+        return await asyncio.to_thread(_files, self._root / namespace / workflow)
 
 
-def _found(folder: Path) -> Iterator[_File]:
+def _folders(namespace: Path) -> list[str]:
+    return sorted(path.name for path in namespace.glob("*") if path.is_dir())
+
+
+def _files(folder: Path) -> list[_Kept]:
+    found = []
     for entry in os.scandir(folder):
         if entry.is_file(follow_symlinks=False):
             told = entry.stat(follow_symlinks=False)
-            yield _File(entry.path, told.st_mtime, told.st_size)
+            stored_at = datetime.fromtimestamp(told.st_mtime, UTC)
+            remove = partial(asyncio.to_thread, _unlink, entry.path, told.st_mtime)
+            found.append(_Kept(stored_at, told.st_size, remove))
+    return found
 
 
-async def _needed_since(client: Client, folder: Path) -> datetime:
-    """When the oldest run of the folder's workflow began that the server knows; now, if it knows
-    none.
+def _unlink(path: str, changed: float) -> None:
+    if os.stat(path).st_mtime == changed:
+        os.unlink(path)
+
+
+async def _needed_since(client: Client, workflow: str) -> datetime:
+    """When the oldest run of the workflow of that encoded name began that the server knows; now,
+    if it knows none.
     """
-    name = unquote(folder.name)
-    if encoded(name) != folder.name:
+    name = unquote(workflow)
+    if encoded(name) != workflow:
         return _LONG_AGO  # its name was too long to be kept: it stays
     oldest = datetime.now(UTC)
     query = "WorkflowId = '{}'".format(name.replace("\\", "\\\\").replace("'", "\\'"))

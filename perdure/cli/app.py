@@ -101,8 +101,8 @@ def clean_payloads(
         str | None,
         typer.Option(
             metavar="PLACE",
-            help="The folder of payloads, for example files:./payloads. Otherwise "
-            "PERDURE_PAYLOADS.",
+            help="The place of payloads, for example files:./payloads or postgresql://…. "
+            "Otherwise PERDURE_PAYLOADS.",
             show_default=False,
         ),
     ] = None,

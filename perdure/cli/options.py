@@ -140,8 +140,9 @@ Payloads = Annotated[
     typer.Option(
         "--payloads",
         metavar="PLACE",
-        help="Where large payloads are kept, for example files:./payloads. Otherwise "
-        "PERDURE_PAYLOADS; in Temporal, where they have to be small, when that is not set.",
+        help="Where large payloads are kept, for example files:./payloads or postgresql://…. "
+        "Otherwise PERDURE_PAYLOADS; in Temporal, where they have to be small, when that is not "
+        "set.",
         show_default=False,
     ),
 ]

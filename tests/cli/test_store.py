@@ -38,15 +38,15 @@ async def test_migrate_makes_the_tables_and_may_be_repeated(
 ) -> None:
     url, schema = postgres.url(), postgres.new_schema()
     migrate = ["store", "migrate", "--schema", schema]
-    assert perdure(*migrate, url, cwd=tmp_path) == (0, f"schema {schema!r}: version 0 → 1\n", "")
+    assert perdure(*migrate, url, cwd=tmp_path) == (0, f"schema {schema!r}: version 0 → 2\n", "")
     assert perdure(*migrate, cwd=tmp_path, PERDURE_STORE=url) == (
         0,
-        f"schema {schema!r}: is at version 1 already\n",
+        f"schema {schema!r}: is at version 2 already\n",
         "",
     )
     named = f"{url}&schema={schema.replace(' ', '+')}"
     status, said, _ = perdure("store", "migrate", named, "--json", cwd=tmp_path)
-    assert (status, json.loads(said)) == (0, {"schema": schema, "before": 1, "after": 1})
+    assert (status, json.loads(said)) == (0, {"schema": schema, "before": 2, "after": 2})
 
 
 async def test_migrate_makes_the_tables_of_an_encrypted_store_without_its_keys(
@@ -56,7 +56,7 @@ async def test_migrate_makes_the_tables_of_an_encrypted_store_without_its_keys(
     assert perdure(
         "store", "migrate", "--schema", schema,
         cwd=tmp_path, PERDURE_STORE=f"encrypted:{postgres.url()}",
-    ) == (0, f"schema {schema!r}: version 0 → 1\n", "")  # fmt: skip
+    ) == (0, f"schema {schema!r}: version 0 → 2\n", "")  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ TEMPORAL_SIDE = (
     "perdure.output_run",
     "perdure.payload_cleaning",
     "perdure.payload_files",
+    "perdure.payload_rows",
     "perdure.plugin",
     "perdure.protocol",
     "perdure.remote",

@@ -225,8 +225,8 @@ async def test_what_no_history_needs_is_cleaned_up_and_the_rest_stays(
         [young] = await files.store(
             StorageDriverStoreContext(target=gone), [Payload(data=b"under way")]
         )
-        report = await clean_payloads(client, payloads)
-        assert (report.files, report.kept) == (2, len(needed) + 1)
+        report = await clean_payloads(client, PayloadFiles(payloads))
+        assert (report.removed, report.kept) == (2, len(needed) + 1)
         assert not old[0].exists()
         assert not old[1].exists()
         assert old[2].exists()

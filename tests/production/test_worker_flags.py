@@ -85,8 +85,11 @@ async def test_payloads_are_cleaned_by_a_command(tmp_path: Path) -> None:
         ([], "removed 0 files, 0 bytes; 0 are needed\n"),
     ):
         assert await ended(*command, *options) == (0, said, "")
-    reason = "perdure: name the folder of payloads as files:DIR, or set PERDURE_PAYLOADS\n"
+    reason = "perdure: 's3' is no place for payloads; name it as files:DIR or postgresql://…\n"
     assert await ended(*command[:3], "s3://x") == (1, "", reason)
+    status, said, reason = await ended(*command[:2])
+    assert (status, said) == (1, "")
+    assert reason.startswith("perdure: name the place of payloads as files:DIR or postgresql://…")
 
 
 async def ended(*command: str | Path) -> tuple[int | None, str, str]:

@@ -191,7 +191,7 @@ async def test_a_server_that_takes_no_writes_is_tried_again(
 
 async def has_begun(store: PostgresStore) -> None:
     """Wait until the store has tried to connect."""
-    while store._connections._pool is None:  # noqa: ASYNC110 - it tells nobody
+    while store._database.connections._pool is None:  # noqa: ASYNC110 - it tells nobody
         await asyncio.sleep(0.01)
 
 
@@ -232,8 +232,8 @@ async def test_a_session_whose_creation_was_not_heard_of_was_still_created_by_it
 
         return await call(run)
 
-    call = store._connections.call
-    store._connections.call = lose_the_answer  # type: ignore[method-assign]
+    call = store._database.connections.call
+    store._database.connections.call = lose_the_answer  # type: ignore[method-assign]
     await store.create_session("t")
     assert lost == 1
     with pytest.raises(SessionExistsError):

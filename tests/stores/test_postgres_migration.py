@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from temporalio.api.common.v1 import Payload
+from temporalio.converter import StorageDriverRetrieveContext, StorageDriverStoreContext
 
 from perdure.errors import StoreError
+from perdure.payload_rows import PayloadRows
 from perdure.stores import PostgresStore
 from perdure.stores.postgres import migrate_database
 from perdure.stores.postgres.schema import CODE_VERSION, STEPS, Found, Step, check_version
@@ -106,6 +109,38 @@ async def test_many_stores_that_are_the_first_to_come_make_the_tables_once(
         await store.close()
 
 
+async def test_from_the_first_version_to_the_second_while_old_workers_go_on(
+    postgres: PostgresServer,
+) -> None:
+    """Sessions go on before, under and after the step; large payloads wait for it."""
+    schema = postgres.new_schema()
+    await migrate_database(postgres.url(), schema, STEPS[:1])
+    payload = Payload(data=b"x" * 300_000)
+    rows = PayloadRows(postgres.url(), schema=schema)
+    async with PostgresStore(postgres.url(), schema=schema) as store:
+        await store.create_session("s")
+        await store.append_entries("s", notes("e1"))
+        with pytest.raises(StoreError) as caught:
+            await rows.store(StorageDriverStoreContext(), [payload])
+        assert str(caught.value) == (
+            f"schema {schema!r} has version 1, this takes version 2; run `perdure store migrate`"
+        )
+        outcomes = await asyncio.gather(
+            *(migrate_database(postgres.url(), schema) for _ in range(2)),
+            store.append_entries("s", notes("e2")),
+        )
+        found = [(outcome[1].version, outcome[2].version) for outcome in outcomes[:2] if outcome]
+        assert sorted(found) == [(1, 2), (2, 2)]
+        await store.append_entries("s", notes("e3"))
+        assert ids(await store.load_entries("s")) == ["e1", "e2", "e3"]
+    claims = await rows.store(StorageDriverStoreContext(), [payload])
+    assert await rows.retrieve(StorageDriverRetrieveContext(), claims) == [payload]
+    await rows.close()
+    # What code of version 1 would say to it: nothing.
+    _, _, after = await migrate_database(postgres.url(), schema)
+    check_version(after, schema, needs=1, code_version=1)
+
+
 async def test_a_step_that_fails_changes_nothing(postgres: PostgresServer) -> None:
     schema = postgres.new_schema()
     await migrate_database(postgres.url(), schema)
@@ -135,9 +170,9 @@ async def test_tables_that_are_too_new_are_left_alone(postgres: PostgresServer) 
 
 def test_tables_that_are_too_old_are_not_migrated_unasked() -> None:
     with pytest.raises(StoreError) as caught:
-        check_version(Found(1, 1), "perdure", code_version=2)
+        check_version(Found(1, 1), "perdure", needs=2)
     assert str(caught.value) == (
-        "schema 'perdure' has version 1, this perdure works with 2; run `perdure store migrate`"
+        "schema 'perdure' has version 1, this takes version 2; run `perdure store migrate`"
     )
 
 

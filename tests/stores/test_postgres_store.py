@@ -252,7 +252,7 @@ async def test_a_process_that_was_forked_is_told_to_make_a_store_of_its_own(
 async def test_a_store_that_is_forgotten_closes_itself(postgres: PostgresServer) -> None:
     store = postgres.new_store()
     await store.create_session("s")
-    thread = store._thread._thread
+    thread = store._database.thread._thread
     assert thread is not None
     assert thread.is_alive()
     del store

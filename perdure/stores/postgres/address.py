@@ -16,6 +16,8 @@ DEFAULT_SCHEMA = "perdure"
 NAME_LIMIT = 63
 """Bytes. PostgreSQL cuts longer names short."""
 
+_POOL_SIZES = (1, 1000)
+
 _OWN_OPTIONS = ("schema", "pool_size")
 
 
@@ -80,15 +82,25 @@ def quoted_schema(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def check_pool_size(size: int) -> int:
+    """Return the number of connections.
+
+    Raises:
+        StoreError: it is none, or too many.
+    """
+    if not _POOL_SIZES[0] <= size <= _POOL_SIZES[1]:
+        raise StoreError("pool_size of PostgreSQL is a number from {} to {}".format(*_POOL_SIZES))
+    return size
+
+
 def _has_sound_port(host: str) -> bool:
     _, colon, port = host.rpartition("]")[2].rpartition(":")
     return not colon or port == "" or (port.isascii() and port.isdigit() and int(port) < 65536)
 
 
 def _number(text: str) -> int:
-    if text.isascii() and text.isdigit() and 0 < int(text) <= 1000:
-        return int(text)
-    raise StoreError("pool_size in the URL of PostgreSQL is a number from 1 to 1000")
+    # Of more digits than four it is too much, and of very many `int` is an error.
+    return check_pool_size(int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0)
 
 
 def _refuse(reason: str) -> NoReturn:

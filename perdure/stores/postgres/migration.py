@@ -34,7 +34,8 @@ async def migrate_database(
     name = schema if schema is not None else address.schema
     async with connected(address) as connection:
         before, after = await migrate(connection, name, steps)
-    check_version(after, name, steps[-1].version)
+    last = steps[-1].version
+    check_version(after, name, needs=last, code_version=last)
     return name, before, after
 
 

@@ -52,10 +52,34 @@ STEPS: tuple[Step, ...] = (
             """,
         ),
     ),
+    Step(
+        version=2,
+        oldest_code=1,
+        statements=(
+            # Names are percent-encoded, as those of payload files: no text that a column refuses,
+            # and short enough for the index.
+            """
+            CREATE TABLE {schema}.payloads (
+                namespace text COLLATE "C" NOT NULL,
+                workflow_id text COLLATE "C" NOT NULL,
+                digest bytea NOT NULL,
+                data bytea NOT NULL,
+                stored_at timestamptz NOT NULL DEFAULT now(),
+                PRIMARY KEY (namespace, workflow_id, digest)
+            )
+            """,
+        ),
+    ),
 )
 
 CODE_VERSION = STEPS[-1].version
 """The version that this code is written for."""
+
+SESSIONS_NEED = 1
+"""The lowest version in which sessions can be kept."""
+
+PAYLOADS_NEED = 2
+"""The lowest version in which large payloads can be kept."""
 
 # Not `to_regclass`: it may remember from before the lock that there is no such table.
 _HAS_VERSIONS = """
@@ -85,17 +109,21 @@ async def find_version(connection: Any, schema: str) -> Found:
     return Found(row["version"], row["oldest_code"]) if row else Found(0)
 
 
-def check_version(found: Found, schema: str, code_version: int = CODE_VERSION) -> None:
-    """Raise StoreError, with what to do, unless this code can work with these tables."""
+def check_version(
+    found: Found, schema: str, *, needs: int = CODE_VERSION, code_version: int = CODE_VERSION
+) -> None:
+    """Raise StoreError, with what to do, unless this code can do with these tables what takes
+    version `needs` of them.
+    """
     if not found.version:
         raise StoreError(
             f"PostgreSQL has no sessions in schema {schema!r} yet;"
             " run `perdure store migrate` with a role that may create them"
         )
-    if found.version < code_version:
+    if found.version < needs:
         raise StoreError(
-            f"schema {schema!r} has version {found.version}, this perdure works with"
-            f" {code_version}; run `perdure store migrate`"
+            f"schema {schema!r} has version {found.version}, this takes version {needs};"
+            " run `perdure store migrate`"
         )
     if found.oldest_code > code_version:
         raise StoreError(

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from perdure.codec import decode_record, encode_record
 from perdure.entries import Entry, SessionRecord
-from perdure.errors import (
-    SessionExistsError,
-    SessionNotFoundError,
-    StoreError,
-)
+from perdure.errors import SessionExistsError, SessionNotFoundError
 from perdure.session_id import check_session_id
 from perdure.stores.lines import new_record
-from perdure.stores.postgres.address import Address
-from perdure.stores.postgres.connections import RETRY_FOR, Connections, Job, driver
-from perdure.stores.postgres.failures import is_refusal, misses_tables
+from perdure.stores.postgres.connections import RETRY_FOR
+from perdure.stores.postgres.database import Database
 from perdure.stores.postgres.logs import Logs
-from perdure.stores.postgres.loop_thread import LoopThread, StoppedError
-from perdure.stores.postgres.migration import migrate
-from perdure.stores.postgres.schema import check_version, find_version
+from perdure.stores.postgres.schema import SESSIONS_NEED
 from perdure.stores.postgres.statements import Statements
 
 CACHE_SIZE = 64 * 1024 * 1024
 """Bytes of lines whose entries a store keeps decoded, unless told otherwise."""
 
-POOL_SIZE = 10
-"""Connections that a store opens at most, unless told otherwise."""
-
 _LISTED_AT_ONCE = 1000
-
-logger = logging.getLogger("perdure.stores")
-
-Result = TypeVar("Result")
 
 
 class PostgresStore:
@@ -63,8 +46,8 @@ class PostgresStore:
     do, which have precedence.
 
     Raises:
-        StoreError: the URL cannot be read, or the driver is not installed. Nothing is connected
-            to before the first use.
+        StoreError: the URL cannot be read, `pool_size` is not from 1 to 1000, or the driver is not
+            installed. Nothing is connected to before the first use.
     """
 
     loads_what_is_new: ClassVar[bool] = True
@@ -79,22 +62,21 @@ class PostgresStore:
         retry_for: float = RETRY_FOR,
         create_schema: bool = True,
     ) -> None:
-        driver()
-        address = Address.of(url)
-        self.schema = schema if schema is not None else address.schema
-        self._statements = Statements.of(self.schema)
-        self._place = address.place
-        self._creates_schema = create_schema
-        self._has_schema = False
-        self._thread = LoopThread("perdure-postgres")
-        self._connections = Connections(
-            address, pool_size or address.pool_size or POOL_SIZE, retry_for
+        self._database = Database(
+            url,
+            owner=type(self).__name__,
+            needs=SESSIONS_NEED,
+            schema=schema,
+            pool_size=pool_size,
+            retry_for=retry_for,
+            create_schema=create_schema,
         )
-        self._logs = Logs(self._call, self._statements, cache_size, self._place)
-        self._end = weakref.finalize(self, self._thread.stop, self._connections.terminate)
+        self.schema = self._database.schema
+        self._statements = Statements.of(self.schema)
+        self._logs = Logs(self._database.call, self._statements, cache_size, self._database.place)
 
     def __repr__(self) -> str:
-        return f"PostgresStore({self._place!r}, schema={self.schema!r})"
+        return repr(self._database)
 
     async def __aenter__(self) -> Self:
         return self
@@ -111,7 +93,7 @@ class PostgresStore:
         """Close all connections; calls that are under way are cancelled. Closing again is
         nothing.
         """
-        await asyncio.to_thread(self._end)
+        await self._database.close()
 
     async def create_session(self, session_id: str, parent_id: str = "") -> None:
         """See `Store.create_session`."""
@@ -138,7 +120,7 @@ class PostgresStore:
             if attempts == 1 or await db.fetchval(self._statements.record, session_id) != line:
                 raise SessionExistsError(session_id)
 
-        await self._run(partial(self._call, create))
+        await self._database.run(partial(self._database.call, create))
 
     async def load_session(self, session_id: str) -> SessionRecord:
         """Return the session's record.
@@ -147,8 +129,10 @@ class PostgresStore:
             SessionNotFoundError: nobody created the session.
         """
         check_session_id(session_id)
-        line = await self._run(
-            partial(self._call, lambda db: db.fetchval(self._statements.record, session_id))
+        line = await self._database.run(
+            partial(
+                self._database.call, lambda db: db.fetchval(self._statements.record, session_id)
+            )
         )
         if line is None:
             raise SessionNotFoundError(session_id)
@@ -161,7 +145,7 @@ class PostgresStore:
             DamagedLogError: somebody changed a line so that it is none any more.
             StoreError: the database cannot be reached.
         """
-        return await self._run(partial(self._logs.load, check_session_id(session_id)))
+        return await self._database.run(partial(self._logs.load, check_session_id(session_id)))
 
     async def load_path(
         self, session_id: str, leaf_id: str | None = None, *, limit: int | None = None
@@ -173,7 +157,7 @@ class PostgresStore:
             StoreError: the database cannot be reached.
         """
         check_session_id(session_id)
-        return await self._run(partial(self._logs.load_path, session_id, leaf_id, limit))
+        return await self._database.run(partial(self._logs.load_path, session_id, leaf_id, limit))
 
     async def append_entries(self, session_id: str, entries: Sequence[Entry]) -> None:
         """See `Store.append_entries`.
@@ -182,7 +166,9 @@ class PostgresStore:
             StoreError: the database cannot be reached, or refuses. If the answer to it was lost,
                 the entries may be there; appending them again is safe.
         """
-        await self._run(partial(self._logs.append, check_session_id(session_id), tuple(entries)))
+        await self._database.run(
+            partial(self._logs.append, check_session_id(session_id), tuple(entries))
+        )
 
     async def list_sessions(self, *, prefix: str = "") -> list[str]:
         """Return the IDs of the sessions that start so, in order.
@@ -192,7 +178,9 @@ class PostgresStore:
         found: list[str] = []
         last = 0
         while True:
-            rows = await self._run(partial(self._call, partial(self._listed, last)))
+            rows = await self._database.run(
+                partial(self._database.call, partial(self._listed, last))
+            )
             found += [session_id for _, session_id in rows if session_id.startswith(prefix)]
             if len(rows) < _LISTED_AT_ONCE:
                 return sorted(found)
@@ -201,37 +189,3 @@ class PostgresStore:
     async def _listed(self, last: int, connection: Any) -> list[tuple[int, str]]:
         rows = await connection.fetch(self._statements.list, last, _LISTED_AT_ONCE)
         return [(row["key"], row["id"]) for row in rows]
-
-    async def _run(self, job: Callable[[], Awaitable[Result]]) -> Result:
-        try:
-            return await self._thread.run(job)
-        except StoppedError:
-            raise StoreError(
-                f"{self!r} is closed, or was opened before a fork; make another"
-            ) from None
-
-    async def _call(self, job: Job[Result]) -> Result:
-        async def checked(connection: Any) -> Result:
-            if not self._has_schema:
-                await self._find_schema(connection)
-            try:
-                return await job(connection)
-            except Exception as error:
-                if misses_tables(error):
-                    self._has_schema = False
-                raise
-
-        return await self._connections.call(checked)
-
-    async def _find_schema(self, connection: Any) -> None:
-        found = await find_version(connection, self.schema)
-        if not found.version and self._creates_schema:
-            try:
-                _, found = await migrate(connection, self.schema)
-            except Exception as error:
-                if not is_refusal(error):
-                    raise
-            else:
-                logger.info("%r: made the tables", self)
-        check_version(found, self.schema)
-        self._has_schema = True
