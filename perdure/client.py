@@ -197,8 +197,8 @@ async def connect_client(
 
     With `keys` everything that passes through Temporal is encrypted; without, with those of
     PERDURE_KEYS or PERDURE_KEYS_FILE, if there are any. With `payloads`, as `files:DIR`, as
-    `postgresql://…` or as the SDK's own, or PERDURE_PAYLOADS, what is large is kept there instead of
-    in Temporal. `runtime` is the SDK's own, where it is not to be the one that all share.
+    `postgresql://…` or as the SDK's own, or PERDURE_PAYLOADS, what is large is kept there instead
+    of in Temporal. `runtime` is the SDK's own, where it is not to be the one that all share.
 
     Raises ServerError when the server cannot be reached or the configuration cannot be read,
     EncryptionError for keys that are none, StoreError for a place that is none.

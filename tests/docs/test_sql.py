@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from temporalio.api.common.v1 import Payload
+from temporalio.converter import StorageDriverRetrieveContext, StorageDriverStoreContext
+
 from perdure import Transcript
 from perdure.codec import decode_entry
 from perdure.errors import SessionNotFoundError
+from perdure.payload_rows import PayloadRows
 from perdure.stores import PostgresStore
 from tests.docs.markdown import PAGES
 from tests.stores.logs import ids, note, notes
@@ -58,3 +62,8 @@ async def works_with_these_rights(url: str) -> None:
         assert ids(await worker.load_entries("t")) == ["e1", "e2"]
         assert "t" in await worker.list_sessions()
         assert (await worker.load_session("t")).id == "t"
+    payloads, payload = PayloadRows(url), Payload(data=b"x")
+    for _ in range(2):
+        claims = await payloads.store(StorageDriverStoreContext(), [payload])
+    assert await payloads.retrieve(StorageDriverRetrieveContext(), claims) == [payload]
+    await payloads.close()

@@ -30,11 +30,12 @@ from perdure.encryption.keys import new_key
 from perdure.encryption.payloads import EncryptionCodec
 from perdure.models.scripted import call
 from perdure.session_id import workflow_id
-from perdure.stores import EncryptedStore, FileStore
+from perdure.stores import EncryptedStore, FileStore, PostgresStore
 from perdure.worker import build_worker
 from tests.engine.agents import echo, scripted, texts, watched
 from tests.engine.histories import histories
 from tests.security.conftest import NEW, OLD, Connecting, Serving
+from tests.stores.postgres_server import PostgresServer
 
 SECRETS = [
     *("question-secret", "answer-secret", "argument-secret", "result-secret", "whisper-secret"),
@@ -118,6 +119,41 @@ async def test_a_life_leaves_nothing_readable_in_files_rows_and_histories(
     payloads = [path for path in (tmp_path / "payloads").rglob("*") if path.is_file()]
     assert payloads
     assert all(readable(path.read_bytes()) == [] for path in payloads)
+
+
+async def test_a_life_leaves_nothing_readable_in_postgresql(
+    connecting: Connecting, keys: Keys, postgres: PostgresServer
+) -> None:
+    """All rows of all tables in one schema: sessions, entries, and payloads of 128 kB and more."""
+    agent = scripted(everything, tools=[look])
+    schema, queue = postgres.new_schema(), f"test-{uuid.uuid4().hex}"
+    client = connecting(keys, f"{postgres.url()}&schema={schema.replace(' ', '+')}")
+    async with PostgresStore(postgres.url(), schema=schema) as rows:
+        store = EncryptedStore(rows, keys)
+        async with build_worker(client, agents=[agent], store=store, task_queue=queue):
+            sessions = Sessions(client, store, task_queue=queue, max_history_events=20)
+            session = await sessions.open(f"talk-{uuid.uuid4().hex}", agent="agent")
+            await live(session)
+            await (await session.run("question-secret" + "x" * 300_000))
+            assert "result-secret of argument-secret" in texts(await session.entries())
+    connection = await postgres.connect()
+    try:
+        tables = await connection.fetch(
+            "SELECT tablename FROM pg_tables WHERE schemaname = $1", schema
+        )
+        kept = {
+            table: await connection.fetch(f'SELECT * FROM "{schema}"."{table}"')
+            for (table,) in tables
+        }
+    finally:
+        await connection.close()
+    assert set(kept) == {"entries", "payloads", "schema_version", "sessions"}
+    assert all(kept.values())
+    for table, found in kept.items():
+        for row in found:
+            for value in row:
+                data = value if isinstance(value, bytes) else str(value).encode()
+                assert readable(data) == [], table
 
 
 def readable(data: bytes) -> list[str]:

@@ -95,6 +95,9 @@ async def test_nobody_there(url: str, reason: str) -> None:
         "postgresql://me:x@host:s3cret/db",
         "postgresql://me:s3cret\u2100@host/db",
         "postgresql://me:s3cret@host/db?pool_size=many",
+        "postgresql://me:s3cret@host/db?pool_size=0",
+        "postgresql://me:s3cret@host/db?pool_size=1001",
+        f"postgresql://me:s3cret@host/db?pool_size={'9' * 5000}",
         "postgresql://me:s3cret@host/db?schema=",
     ],
 )
@@ -105,6 +108,12 @@ def test_a_url_that_cannot_be_read_is_not_repeated(url: str) -> None:
     assert "s3cret" not in str(caught.value)
     assert "s3cret" not in whole
     assert "such as" in str(caught.value) or "URL of PostgreSQL" in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1001])
+def test_a_number_of_connections_that_is_none_is_refused(size: int) -> None:
+    with pytest.raises(StoreError, match=r"pool_size, .* is a number from 1 to 1000"):
+        PostgresStore("postgresql://host/db?pool_size=5", pool_size=size)
 
 
 @pytest.mark.parametrize("option", ["sslmode=perhaps", "speed=high", "target_session_attrs=none"])

@@ -89,7 +89,10 @@ def check_pool_size(size: int) -> int:
         StoreError: it is none, or too many.
     """
     if not _POOL_SIZES[0] <= size <= _POOL_SIZES[1]:
-        raise StoreError("pool_size of PostgreSQL is a number from {} to {}".format(*_POOL_SIZES))
+        raise StoreError(
+            "pool_size, as an argument or in the URL of PostgreSQL, is a number from"
+            " {} to {}".format(*_POOL_SIZES)
+        )
     return size
 
 
