@@ -22,6 +22,7 @@ from perdure.protocol import (
 )
 from perdure.protocol.observed import CommandQueued
 from perdure.workflows.approvals import carried_bytes
+from perdure.workflows.run_errors import CANCELLED
 from perdure.workflows.tracing import observe
 
 REMEMBERED_OUTCOMES = 24
@@ -137,7 +138,10 @@ class Inbox:
             for place, outcome in enumerate(outcomes)
             if place >= old or outcome.command_id in (*self._awaited, *self._state.owed)
         ]
-        if outcome.error is not None:
+        if outcome.error is None:
+            if outcome.verb == names.RUN:
+                self._state.last_error = None
+        elif outcome.error != CANCELLED:  # somebody wanted that
             self._state.last_error = outcome.error
 
     def lighten(self) -> None:

@@ -125,7 +125,7 @@ class ModelCalls:
             self._state.context_tokens = _tokens(usage)
 
     async def _compact(self) -> bool:
-        """Whether the conversation was compacted; why not is left where people look."""
+        """Whether the conversation was compacted; why not is told until the run succeeds."""
         try:
             entry = await compact(
                 self._state,

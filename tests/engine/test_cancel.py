@@ -54,6 +54,7 @@ async def test_cancel_stops_the_model_call_and_keeps_what_it_said(serving: Servi
 
         events, error = await watched(run)
         assert isinstance(error, RunCancelledError)
+        assert (await session.status()).last_error is None  # somebody wanted it
         await model.was_cancelled.wait()
         [question, partial] = await session.messages()
         assert (question.text, partial.text) == ("a story", "Once upon")

@@ -198,6 +198,7 @@ async def test_a_model_that_fails_for_good_fails_the_run_loudly(serving: Serving
 
         model.is_willing = True
         assert [message.text for message in await (await session.run())] == ["fine"]
+        assert (await session.status()).last_error is None  # it is about what went wrong last
         assert texts(await session.transcript()) == ["please", "fine"]
 
 
