@@ -67,6 +67,8 @@ def export_session(
 
 def _write(path: Path, pieces: Iterable[bytes]) -> int:
     """Write the whole file, or leave what was there."""
+    if not path.name:  # the root, or the folder that we are in
+        raise StoreError(f"{path}: it is a folder; choose another file with --output")
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with draft.open("wb") as file:

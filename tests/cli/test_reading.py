@@ -248,6 +248,7 @@ def test_a_log_is_followed_until_ctrl_c(folder: Path) -> None:
         (["log", ""], "perdure: session ID '' is empty; "),
         (["log", "x", "--store", "shoebox:"], "perdure: 'shoebox' is no kind of store; "),
         (["export", "user-42", "-o", "/nowhere/x"], "perdure: /nowhere/x: No such file"),
+        (["export", "user-42", "-o", "/"], "perdure: /: it is a folder; choose another file"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(folder: Path, arguments: list[str], expected: str) -> None:
