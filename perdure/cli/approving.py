@@ -50,6 +50,8 @@ def approve(
     """
     import asyncio
 
+    if deny and arguments is not None:
+        raise typer.BadParameter("a call that is denied does not run; leave --arguments out")
     from perdure.cli.approval import send_approval
 
     asyncio.run(

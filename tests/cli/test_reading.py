@@ -269,6 +269,7 @@ def test_what_cannot_be_read_is_one_line(folder: Path, arguments: list[str], exp
         ["export", "user-42", "--json"],
         ["ls", "--live", "--stored"],
         ["ls", "--state", "asleep"],
+        ["approve", "user-42", "call", "--deny", "--arguments", "{}"],
     ],
 )
 def test_a_command_line_that_means_nothing_has_status_2(folder: Path, arguments: list[str]) -> None:
