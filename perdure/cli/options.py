@@ -215,9 +215,13 @@ def _declared(
 
 
 def given_text(text: str | None) -> str | None:
-    """A text of the command line; - stands for standard input."""
+    """A text of the command line; - stands for standard input. What is not UTF-8 in it is U+FFFD."""
+    if text is None:
+        return None
     if text != "-":
-        return text
+        return text.encode(errors="surrogateescape").decode(errors="replace")
     if sys.stdin is None:
         raise typer.BadParameter("standard input is closed; there is nothing to read from it")
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(errors="replace")
     return sys.stdin.read().removesuffix("\n")

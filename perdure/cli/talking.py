@@ -71,7 +71,12 @@ def run(
     """
     from perdure.cli.run import Wanted, run_session
 
-    wanted = Wanted(options.given_text(text), agent, run_id, when_busy.value, wait, as_json)
+    said = options.given_text(text)
+    if said is not None and not said.strip():
+        raise typer.BadParameter(
+            "the text is empty: say something, or leave TEXT out to continue from the leaf"
+        )
+    wanted = Wanted(said, agent, run_id, when_busy.value, wait, as_json)
     run_session(replace(place, otel=otel), wanted)
 
 

@@ -269,6 +269,8 @@ def test_what_cannot_be_read_is_one_line(folder: Path, arguments: list[str], exp
         ["export", "user-42", "--json"],
         ["ls", "--live", "--stored"],
         ["ls", "--state", "asleep"],
+        ["run", "user-42", ""],
+        ["run", "user-42", "-"],
         ["approve", "user-42", "call", "--deny", "--arguments", "{}"],
     ],
 )

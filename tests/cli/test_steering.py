@@ -120,12 +120,14 @@ def test_a_text_comes_from_standard_input(served: Served) -> None:
         [PERDURE, "run", "r4", "-", "--agent", "support", "--task-queue", "cli"],
         cwd=served.folder,
         env=os.environ | {"TEMPORAL_ADDRESS": served.address},
-        input="from a pipe\n",
+        input=b"from a \xff pipe\n",
         capture_output=True,
-        text=True,
         check=False,
     )
-    assert (ended.returncode, ended.stdout) == (0, "You said 'from a pipe'\n")
+    assert (ended.returncode, ended.stdout.decode()) == (
+        0,
+        "You said 'from a \N{REPLACEMENT CHARACTER} pipe'\n",
+    )
 
 
 def test_what_is_appended_is_told_as_it_was_stored(served: Served) -> None:
