@@ -60,11 +60,13 @@ async def _show(session_id: str, where: Where, choice: Choice) -> None:
     )
     if choice.last is not None:
         shown = shown[len(shown) - min(choice.last, len(shown)) :]
-    printer = _Printer(out(), choice)
+    screen = out()
+    printer = _Printer(screen, choice)
     printer.print(shown, follows="" if not shown else shown[0].parent_id)
     seen = len(transcript)
     while choice.follow:
         await asyncio.sleep(POLL_PAUSE)
+        screen.check_reader()
         entries = await store.load_entries(session_id)
         if len(entries) > seen:
             printer.print(entries[seen:])

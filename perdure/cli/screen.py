@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -129,6 +130,18 @@ class Screen:
         if self._stream is not None:
             with _output():
                 self._stream.flush()
+
+    def check_reader(self) -> None:
+        """End the command if nobody reads any more, though there is nothing to print now."""
+        if self._stream is None or not hasattr(select, "poll"):
+            return
+        poll = select.poll()
+        try:
+            poll.register(self._stream.fileno(), 0)
+        except (OSError, ValueError):  # it is no file
+            return
+        if any(found & (select.POLLERR | select.POLLHUP) for _, found in poll.poll(0)):
+            raise SystemExit(READER_LEFT)
 
     def json(self, value: Any) -> None:
         """Print a value as one line of JSON, at once."""

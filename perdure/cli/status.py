@@ -50,6 +50,7 @@ async def _show(place: Place, watch: bool, as_json: bool) -> None:
             return
         shown = told
         await asyncio.sleep(PAUSE)
+        screen.check_reader()
 
 
 async def told_of(remote: RemoteSession | None, store: Store, place: Place) -> dict[str, Any]:

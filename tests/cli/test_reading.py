@@ -319,6 +319,23 @@ def test_a_reader_that_leaves_early_ends_the_command_quietly(
         assert process.wait(timeout=60) == 141
 
 
+def test_who_follows_a_log_and_leaves_ends_the_command(folder: Path) -> None:
+    """Though nothing is appended that could not be printed."""
+    with subprocess.Popen(
+        [PERDURE, "log", "user-42", "--follow"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while b"Thanks!" not in process.stdout.readline():
+            pass
+        process.stdout.close()
+        assert process.wait(timeout=60) == 141
+        assert process.stderr.read() == b""
+
+
 # ── ten thousand entries ───────────────────────────────────────────────────────────────────────
 
 
