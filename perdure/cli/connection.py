@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.cli.failures import INTERRUPTED
+from perdure.cli.failures import INTERRUPTED, is_debugging
 from perdure.cli.place import Place
 from perdure.cli.screen import err
 from perdure.cli.stored import opened, record_of
@@ -32,11 +34,17 @@ async def connect() -> Client:
     """
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            return await connect_client()
+            return await connect_client(runtime=None if is_debugging() else _quiet())
     except TimeoutError:
         raise ServerError(
             f"no Temporal server answered within {CONNECT_TIMEOUT:g} seconds; set TEMPORAL_ADDRESS"
         ) from None
+
+
+@functools.cache
+def _quiet() -> Runtime:
+    """A runtime of the SDK whose core writes no log of its own among what a command prints."""
+    return Runtime(telemetry=TelemetryConfig(logging=None))
 
 
 async def sessions_of(place: Place) -> Sessions:
