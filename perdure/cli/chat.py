@@ -14,7 +14,7 @@ from typing import Any
 from perdure.cli.asking import ask, show_question
 from perdure.cli.chat_commands import QUIT, ChatCommands
 from perdure.cli.chat_history import said_before, show_history
-from perdure.cli.connection import check_store, sessions_of
+from perdure.cli.connection import answers, check_store, sessions_of
 from perdure.cli.console import Console
 from perdure.cli.entry_lines import plural
 from perdure.cli.failures import FAILED, INTERRUPTED
@@ -73,6 +73,8 @@ class Conversation:
     ) -> None:
         self._runner = runner
         self._session = session
+        self._client = sessions.client
+        self._is_missed = False
         self._as_json = as_json
         self._screen, self._asides = out(), err()
         self._console = Console(self._screen, self._asides)
@@ -209,7 +211,11 @@ class Conversation:
             return None, is_told
         status = self._runner.run(watched.status())
         if status is None:
+            if not self._is_missed and not self._runner.run(answers(self._client)):
+                self._is_missed = True
+                printer.aside("the Temporal server does not answer; trying again", "dim")
             return None, is_told
+        self._is_missed = False
         doing = status.doing
         if doing is not None and doing.command_id != watched.run.id and not is_told:
             printer.aside(f"a {doing.verb} is in progress; this one waits its turn", "dim")

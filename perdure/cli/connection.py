@@ -25,6 +25,9 @@ from perdure.tenant import tenant_queue
 CONNECT_TIMEOUT = 10.0
 """Seconds that a command waits for a server to answer."""
 
+HEALTH_TIMEOUT = 2.0
+"""Seconds that a server which is there may take to say so."""
+
 T = TypeVar("T")
 
 
@@ -105,6 +108,15 @@ async def check_store(sessions: Sessions, place: Place) -> None:
             f"session {place.session_id!r} is open, but not in {sessions.store!r}; "
             "name the store of its worker with --store or PERDURE_STORE"
         ) from None
+
+
+async def answers(client: Client) -> bool:
+    """Whether the server says within two seconds that it is there."""
+    try:
+        async with asyncio.timeout(HEALTH_TIMEOUT):
+            return await client.service_client.check_health()
+    except (TimeoutError, RPCError):
+        return False
 
 
 def remote_of(client: Client, place: Place) -> RemoteSession:

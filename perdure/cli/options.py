@@ -215,7 +215,7 @@ def _declared(
 
 
 def given_text(text: str | None) -> str | None:
-    """A text of the command line; - stands for standard input. What is not UTF-8 in it is U+FFFD."""
+    """A text of the command line; - stands for standard input. What is no UTF-8 is U+FFFD."""
     if text is None:
         return None
     if text != "-":

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -295,3 +299,64 @@ def test_an_answer_is_streamed_to_a_terminal_and_whole_in_a_pipe(served: Served)
     assert (status, "Traceback" in printed) == (130, False)
     assert "the run goes on" in plain(printed)
     served.printed("cancel", "chat/12")
+
+
+# ── a server that is lost ──────────────────────────────────────────────────────────────────────
+
+
+class Line:
+    """A way to the server that can be cut."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._server = (host, int(port))
+        self._ends: list[socket.socket] = []
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._door.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def cut(self) -> None:
+        for end in (self._door, *self._ends):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                ours, theirs = self._door.accept()[0], socket.create_connection(self._server)
+                self._ends += (ours, theirs)
+                for pair in ((ours, theirs), (theirs, ours)):
+                    threading.Thread(target=_hand_on, args=pair, daemon=True).start()
+
+
+def _hand_on(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65_536):
+            target.sendall(data)
+
+
+@contextmanager
+def line_to(address: str) -> Iterator[Line]:
+    line = Line(address)
+    try:
+        yield line
+    finally:
+        line.cut()
+
+
+def test_a_server_that_is_lost_is_told_in_one_line(served: Served) -> None:
+    with (
+        line_to(served.address) as line,
+        served.terminal(
+            "chat", "chat/lost", "--agent", "slow", TEMPORAL_ADDRESS=line.address
+        ) as window,
+    ):
+        ready(window)
+        window.press(b"Are you there?\n")
+        window.wait_for_more("there")
+        while status_of(served, "chat/lost")["state"] != "running":
+            pass
+        line.cut()
+        window.wait_for_more("the Temporal server does not answer; trying again")
+    served.printed("cancel", "chat/lost")
