@@ -197,7 +197,7 @@ async def test_a_failed_attempt_and_the_next_one_are_two_spans(
 
 async def test_a_cancelled_run_says_so(serving: Serving, kept: Kept) -> None:
     async with serving(scripted("Never said.", delay=60)) as sessions:
-        session = await sessions.open("cancelled", agent="agent")
+        session = await sessions.open("cancelled-span", agent="agent")
         run = await session.run("Hello.")
         await until(lambda: _runs(session))
         await session.cancel()
@@ -264,7 +264,7 @@ async def test_content_is_told_only_to_those_who_ask_for_it(
 ) -> None:
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     async with serving(scripted(call("add", a=1, b=2), "It is 3.", tools=[add])) as sessions:
-        session = await sessions.open("told", agent="agent")
+        session = await sessions.open("told-content", agent="agent")
         await (await session.run("1 + 2?"))
 
     tool_span = kept.one("execute_tool add").attributes or {}
