@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from perdure.activities.recent_leaves import RecentLeaves
 from perdure.codec import as_read, dumps_json, entry_from_json, loads_json
 from perdure.entries import Entry
+from perdure.following import place_after
 from perdure.protocol import EntryJson, MessageJson
 from perdure.stamps import Stamped, stamp
 from perdure.stores.contract import Store
@@ -90,10 +91,7 @@ def is_message_after(leaf_id: str, entry: Entry, *, session_id: str, author: str
 def entries_after(entries: Iterable[Entry], entry_id: str) -> list[Entry]:
     """What was appended after an entry; everything, where it is not in the log."""
     log = list(entries)
-    start = len(log)
-    while start and log[start - 1].id != entry_id:
-        start -= 1
-    return log[start:]
+    return log[place_after(log, entry_id) :]
 
 
 def _stamp(leaf_id: str, body: EntryJson, session_id: str, author: str, created_at: str) -> Stamped:

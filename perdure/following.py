@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from perdure.entries import Entry
 from perdure.transcript import Transcript
@@ -16,14 +16,19 @@ def followed(transcript: Transcript, leaf_id: str, seen_id: str, *, may_have_bra
     of another instance.
     """
     entries = transcript.entries
-    start = len(entries)
-    while start and entries[start - 1].id != seen_id:
-        start -= 1
-    since = entries[start:]
+    since = entries[place_after(entries, seen_id) :]
     found = _end_of_chain(since, {leaf_id})
     if found is None and may_have_branched:
         found = _end_of_chain(since, {"", *(entry.id for entry in transcript.path(leaf_id))})
     return leaf_id if found is None else found
+
+
+def place_after(entries: Sequence[Entry], entry_id: str) -> int:
+    """The place after an entry; 0 where it is not among them."""
+    after = len(entries)  # from the end, so that a long conversation is not walked through
+    while after and entries[after - 1].id != entry_id:
+        after -= 1
+    return after
 
 
 def _end_of_chain(entries: Iterable[Entry], start_ids: set[str]) -> str | None:

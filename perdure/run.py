@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from temporalio.service import RPCError
 from perdure.codec import entry_from_json
 from perdure.entries import Entry, MessageEntry
 from perdure.errors import PerdureError, restored
+from perdure.following import place_after
 from perdure.messages import Message
 from perdure.models.protocol import Delta
 from perdure.names import run_topic
@@ -248,18 +249,10 @@ class Run:
         path = await self._transcripts.path(
             self.session_id,
             outcome.leaf_id or await self._transcripts.last_id(self.session_id),
-            lambda end: _place_after(end, outcome.start_id) > 0,
+            lambda end: place_after(end, outcome.start_id) > 0,
         )
-        entries = path[_place_after(path, outcome.start_id) :]
+        entries = path[place_after(path, outcome.start_id) :]
         return entries[: outcome.input_count], entries[outcome.input_count :]
-
-
-def _place_after(path: Sequence[Entry], entry_id: str) -> int:
-    """The place after an entry; 0 where it is not on the path."""
-    after = len(path)  # from the end, so that a long conversation is not walked through
-    while after and path[after - 1].id != entry_id:
-        after -= 1
-    return after
 
 
 class Draft:
