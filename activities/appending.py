@@ -4,7 +4,7 @@ messages that can be told from what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from perdure.activities.recent_leaves import RecentLeaves
@@ -88,10 +88,9 @@ def is_message_after(leaf_id: str, entry: Entry, *, session_id: str, author: str
     return again.leaf_id == entry.id
 
 
-def entries_after(entries: Iterable[Entry], entry_id: str) -> list[Entry]:
+def entries_after(entries: Sequence[Entry], entry_id: str) -> Sequence[Entry]:
     """What was appended after an entry; everything, where it is not in the log."""
-    log = list(entries)
-    return log[place_after(log, entry_id) :]
+    return entries[place_after(entries, entry_id) :]
 
 
 def _stamp(leaf_id: str, body: EntryJson, session_id: str, author: str, created_at: str) -> Stamped:
